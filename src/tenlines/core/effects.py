@@ -1,0 +1,74 @@
+"""What to do next: imperative, complete. A driver does these and decides nothing."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import msgspec
+
+from tenlines.core.events import Status, ToolSpec
+from tenlines.core.limits import Left, Reservation
+from tenlines.core.transcript import JsonObject, Outcome, TranscriptView
+
+
+class CallModel(msgspec.Struct, frozen=True):
+    """Append `StepStarted`, then ask the model, then append `ModelReplied` or `ModelFailed`."""
+
+    step: int
+    attempt: int
+    messages: TranscriptView
+    new_from: int
+    """Index of the first message that the model has not been sent and did not write itself."""
+    tools: tuple[ToolSpec, ...]
+    tool_choice: str
+    max_output_tokens: int | None
+    reserved: Reservation
+    left: Left
+    deadline_at: float | None
+
+
+class RunnableCall(msgspec.Struct, frozen=True):
+    """A call that may run: the tool is known and the arguments are an object."""
+
+    step: int
+    position: int
+    call_id: str
+    name: str
+    arguments: JsonObject
+    key: str
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """A call that is answered without running (again)."""
+
+    step: int
+    position: int
+    outcome: Outcome
+    text: str
+
+
+class RunTools(msgspec.Struct, frozen=True):
+    """Append each refusal as an event; then run `calls`, at most `max_parallel` at once."""
+
+    refusals: tuple[Refusal, ...]
+    calls: tuple[RunnableCall, ...]
+    max_parallel: int
+    deadline_at: float | None
+
+
+class Sleep(msgspec.Struct, frozen=True):
+    """Wait until the Unix time `until`, or until someone says something."""
+
+    until: float
+    reason: str
+
+
+class Finish(msgspec.Struct, frozen=True):
+    """Append `RunEnded` and return."""
+
+    status: Status
+    reason: str
+    answer: str | None
+
+
+Effect: TypeAlias = CallModel | RunTools | Sleep | Finish

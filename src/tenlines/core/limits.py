@@ -1,0 +1,193 @@
+"""What a run may use, what is left of it, and the reserve-then-settle account that makes limits hold."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from tenlines.core.transcript import Usage
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """One budget for a run. None means no limit of that kind.
+
+    Every limit is checked before the thing it limits; the last allowed reply is always looked at.
+    """
+
+    steps: int | None = 20
+    """Replies of the model, the final answer included."""
+    tool_calls: int | None = None
+    """Calls that really start a tool."""
+    tokens: int | None = None
+    """Input and output tokens over all requests, as the provider reports them."""
+    dollars: float | None = None
+    """US dollars over all requests. Needs a known price: without one the run does not start."""
+    seconds: float | None = None
+    """Wall-clock time that the run is worked on; the time between a stop and a resume is not counted."""
+    on_tool_limit: Literal["stop", "continue"] = "stop"
+    """When a call would pass `tool_calls`: end as `tool_limit`, or refuse the call and let the model answer."""
+    last_words: bool = False
+    """At the step limit, ask once more, without tools, for what is known so far (`result.partial_answer`)."""
+
+    def __post_init__(self) -> None:
+        for name in ("steps", "tool_calls", "tokens", "dollars", "seconds"):
+            value = getattr(self, name)
+            if value is not None and not 0 <= value < float("inf"):
+                raise ValueError(f"Limits.{name} must be a number from 0 up, or None for no limit; got {value!r}")
+
+
+class Retry(msgspec.Struct, frozen=True, kw_only=True):
+    """How failed requests are repeated. A provider's `retry-after` always wins over a shorter wait."""
+
+    attempts: int = 4
+    """Requests for one step, the first included."""
+    first_wait_s: float = 1.0
+    """Doubled each time, with up to a quarter of jitter."""
+    max_wait_s: float = 60.0
+
+
+class Repeats(msgspec.Struct, frozen=True, kw_only=True):
+    """When repetition is a loop. The same call counts only with the same result."""
+
+    told_after: int | None = 3
+    """Tell the model after so many equal calls (or periods of a cycle); one more ends the run as `stuck`."""
+    invalid_in_a_row: int | None = 5
+    """End as `stuck` when so many calls in a row never reached a tool (unknown tool, invalid arguments)."""
+
+
+class Price(msgspec.Struct, frozen=True, kw_only=True):
+    """US dollars per million tokens."""
+
+    input: float
+    output: float
+    cache_read: float | None = None
+    cache_write: float | None = None
+
+    def of(self, usage: Usage) -> float:
+        """Dollars of one reply. Cached tokens are part of `usage.input` and are charged once."""
+        read, write = usage.cache_read or 0, usage.cache_write or 0
+        plain = max(0, (usage.input or 0) - read - write)
+        read_price = self.input if self.cache_read is None else self.cache_read
+        write_price = self.input if self.cache_write is None else self.cache_write
+        total = plain * self.input + read * read_price + write * write_price + (usage.output or 0) * self.output
+        return total / 1e6
+
+    def worst(self, input_tokens: int, output_tokens: int) -> float:
+        """The most that a request of this size can cost."""
+        dearest = max(self.input, self.cache_write or 0.0)
+        return (input_tokens * dearest + output_tokens * self.output) / 1e6
+
+
+class Reservation(msgspec.Struct, frozen=True):
+    """The worst case of one request, set aside before it is made. Tokens are estimates."""
+
+    input_tokens: int = 0
+    output_tokens: int | None = None
+    dollars: float | None = None
+
+
+class Left(msgspec.Struct, frozen=True):
+    """What is left of each limit; None where there is none."""
+
+    steps: int | None = None
+    tool_calls: int | None = None
+    tokens: int | None = None
+    dollars: float | None = None
+    seconds: float | None = None
+
+    def sentence(self) -> str:
+        """The limits in words, for the model and for people."""
+        words = [
+            f"{value:.2f} dollars" if name == "dollars" else f"{value:,.0f} {name.replace('_', ' ')}"
+            for name in ("steps", "tool_calls", "tokens", "dollars", "seconds")
+            if (value := getattr(self, name)) is not None
+        ]
+        return ", ".join(words) or "no limits"
+
+
+class Account(msgspec.Struct):
+    """What a run has used. Changed by the machine alone."""
+
+    steps: int = 0
+    tool_calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read: int = 0
+    cache_write: int = 0
+    reasoning: int = 0
+    dollars: float = 0.0
+    unpriced: int = 0
+    """Replies whose price is not known."""
+    unmetered: int = 0
+    """Replies that came without token counts."""
+    retries: int = 0
+
+    @property
+    def tokens(self) -> int:
+        """Input and output tokens together."""
+        return self.input_tokens + self.output_tokens
+
+    def settle(self, usage: Usage | None, dollars: float | None) -> None:
+        """Enter what one reply really used."""
+        self.steps += 1
+        if usage is None or usage.input is None or usage.output is None:
+            self.unmetered += 1
+        if usage is not None:
+            self.input_tokens += usage.input or 0
+            self.output_tokens += usage.output or 0
+            self.cache_read += usage.cache_read or 0
+            self.cache_write += usage.cache_write or 0
+            self.reasoning += usage.reasoning or 0
+        if dollars is None:
+            self.unpriced += 1
+        else:
+            self.dollars += dollars
+
+    def left(self, limits: Limits, seconds: float | None) -> Left:
+        """What `limits` leaves, never below zero."""
+        return Left(
+            None if limits.steps is None else max(0, limits.steps - self.steps),
+            None if limits.tool_calls is None else max(0, limits.tool_calls - self.tool_calls),
+            None if limits.tokens is None else max(0, limits.tokens - self.tokens),
+            None if limits.dollars is None else max(0.0, limits.dollars - self.dollars),
+            None if seconds is None else max(0.0, seconds),
+        )
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """Whether the next request fits: the reservation, or why not."""
+
+    reserved: Reservation = Reservation()
+    max_output_tokens: int | None = None
+    refusal: str = ""
+
+
+def reserve(
+    account: Account, limits: Limits, price: Price | None, input_tokens: int, max_output_tokens: int | None
+) -> Verdict:
+    """Fit the worst case of the next request into the budget, or say why it does not fit.
+
+    A limit on tokens or dollars also bounds the reply that is asked for, so that what was reserved holds.
+    """
+    output = max_output_tokens
+    if limits.tokens is not None:
+        room = limits.tokens - account.tokens - input_tokens
+        if room <= 0:
+            used = f"{account.tokens:,} of {limits.tokens:,} tokens are used"
+            return Verdict(refusal=f"{used}; the next request needs about {input_tokens:,} more")
+        output = room if output is None else min(output, room)
+    if limits.dollars is None:
+        return Verdict(Reservation(input_tokens, output), output)
+    if price is None:
+        return Verdict(refusal="there is a dollar limit, but the price of this model is not known")
+    money = limits.dollars - account.dollars - price.worst(input_tokens, 0)
+    room = int(money * 1e6 / price.output) if price.output > 0 else (1 << 31)
+    if money < 0 or room <= 0:
+        worst = price.worst(input_tokens, 1)
+        return Verdict(
+            refusal=f"${account.dollars:.4f} of ${limits.dollars:.4f} are spent; the next request needs ${worst:.4f}"
+        )
+    if price.output > 0:
+        output = room if output is None else min(output, room)
+    return Verdict(Reservation(input_tokens, output, price.worst(input_tokens, output or 0)), output)

@@ -1,0 +1,794 @@
+"""The machine: events in, state; state, the next effect. Every decision of the loop is in this file.
+
+Theory of operation. A run alternates between two places. At READY the machine checks every limit and asks for
+the model. A reply without calls ends the run; a reply with calls opens an *exchange*, which stays open until
+each call has exactly one outcome. Closing it appends the results in call order, then what people said
+meanwhile, then the machine's own notes, and the run is READY again.
+
+Rules that every handler keeps:
+
+1. Check first, change after. A handler that raises `InvalidEvent` has changed nothing.
+2. The outcome of a call is written once, by `_answer`, and the exchange is closed in one place, `_close`.
+3. Whether the run goes on is decided in `next`, from state alone. Handlers only note a `Stop`.
+4. Nothing here looks at the whole transcript: work per event is bounded by the event.
+5. Times and identities come from events. `next` is told the time; it reads no clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+from zlib import crc32
+
+from tenlines.core import events as ev
+from tenlines.core import outcomes
+from tenlines.core.effects import CallModel, Effect, Finish, Refusal, RunnableCall, RunTools, Sleep
+from tenlines.core.history import first_fault
+from tenlines.core.limits import Limits, Retry, reserve
+from tenlines.core.repeats import Signature, signature
+from tenlines.core.result import CallRecord, RunResult, RunUsage
+from tenlines.core.state import Exchange, OpenCall, Phase, State, Stop
+from tenlines.core.transcript import (
+    Assistant,
+    Message,
+    Note,
+    Outcome,
+    Part,
+    Reply,
+    Result,
+    Text,
+    ToolCall,
+    TranscriptView,
+    User,
+    estimate_tokens,
+    text_of,
+)
+from tenlines.errors import InvalidEvent
+
+_RUNS_CALLS = frozenset({"end", "tool_calls", "stop_sequence"})
+"""Stop reasons that leave the calls of a reply runnable. Presence of calls wins over `end` (protocol: many
+servers say `stop` beside calls); a cut, filtered or unknown ending never runs them."""
+
+_WHY_NOT = {
+    "length": outcomes.TRUNCATED,
+    "content_filter": "the provider's filter stopped the reply",
+    "refusal": "the model declined in the same reply",
+    "pause": "the provider paused the reply before it was complete",
+    "context_overflow": "the reply ended because the context window was full",
+    "malformed_call": "the provider marked the reply as malformed; write the call again",
+    "unknown": "the reply ended for a reason that is not known here, so its calls may be incomplete",
+}
+
+
+class Machine:
+    """One run. `apply` takes what happened; `next` says what to do."""
+
+    __slots__ = ("state",)
+
+    def __init__(self) -> None:
+        self.state = State()
+
+    # --- events in ----------------------------------------------------------------------------------
+
+    def apply(self, event: ev.AnyEvent) -> None:
+        """Take in what happened.
+
+        Raises:
+            InvalidEvent: The event does not belong here: wrong order, wrong phase, wrong values. The state
+                is as it was before.
+        """
+        state = self.state
+        handler = _HANDLERS.get(type(event))
+        if handler is None:
+            raise InvalidEvent(f"expected an event of a run, got {type(event).__name__}")
+        phases, handle = handler
+        if event.seq != state.seq + 1:
+            raise InvalidEvent(f"{type(event).__name__} has seq {event.seq!r}, expected {state.seq + 1}")
+        if state.phase not in phases:
+            raise InvalidEvent(f"{type(event).__name__} cannot happen while the run is {state.phase.value}")
+        if not (isinstance(event.at, (int, float)) and 0 <= event.at < 1e12):
+            raise InvalidEvent(f"{type(event).__name__} has no usable time: at={event.at!r}")
+        handle(state, event)
+        state.seq += 1
+        state.at = max(state.at, event.at)
+
+    # --- effects out --------------------------------------------------------------------------------
+
+    def next(self, now: float) -> Effect:
+        """What to do next, given the state and the time (Unix seconds). Asking changes nothing."""
+        return _next(self.state, now)
+
+    @property
+    def stopping(self) -> str:
+        """`drain`: start nothing more; `now`: also stop what is running; "" while the run goes on."""
+        return self.state.cancel
+
+    def result(self) -> RunResult:
+        """The run as it stands: a view, made when it is asked for."""
+        state, account = self.state, self.state.account
+        end = state.ended or ev.RunEnded(seq=0, at=0.0, status="max_steps", reason="the run has not ended")
+        usage = RunUsage(
+            account.input_tokens,
+            account.output_tokens,
+            account.cache_read,
+            account.cache_write,
+            account.reasoning,
+            account.unmetered,
+        )
+        return RunResult(
+            run_id=state.start.run_id if state.start else "",
+            status=end.status,
+            reason=end.reason,
+            answer=end.answer,
+            partial_answer=(state.partial or None) if end.answer is None else None,
+            steps=account.steps,
+            tool_calls=account.tool_calls,
+            usage=usage,
+            dollars=account.dollars if account.unpriced == 0 else None,
+            messages=tuple(state.messages),
+            calls=tuple(state.records),
+            left=account.left(state.limits, _seconds_left(state, state.at)),
+            retries=account.retries,
+            repairs=state.start.repairs if state.start else (),
+            warnings=tuple(state.warnings),
+        )
+
+
+# --- what to do next ----------------------------------------------------------------------------------
+
+
+def _next(state: State, now: float) -> Effect:
+    if state.phase is Phase.AWAITING_TOOLS:
+        return _next_calls(state, now)
+    if state.phase is Phase.ENDED:
+        assert state.ended is not None
+        return Finish(state.ended.status, state.ended.reason, state.ended.answer)
+    if state.phase is Phase.NEW:
+        raise InvalidEvent("the run has not started: apply RunStarted first")
+    if state.stop is not None:
+        return Finish(state.stop.status, state.stop.reason, state.answer)
+    return _next_request(state, now)
+
+
+def _next_request(state: State, now: float) -> Effect:
+    """READY: guard every limit, then ask the model."""
+    limits, account = state.limits, state.account
+    if limits.steps is not None and account.steps >= limits.steps and state.last_words != "due":
+        return Finish("max_steps", f"the limit of {limits.steps} steps was reached without an answer", None)
+    verdict = reserve(account, limits, state.settings.price, state.estimated_tokens, state.settings.max_output_tokens)
+    if verdict.refusal:
+        return Finish("budget", verdict.refusal, None)
+    deadline = _deadline(state)
+    starts_at = max(now, state.retry_at or 0.0)
+    if deadline is not None and starts_at >= deadline:
+        after = f"; the last request failed: {state.last_error}" if state.last_error else ""
+        return Finish("deadline", f"the time limit of {limits.seconds:g} s ran out{after}", None)
+    if starts_at > now:
+        return Sleep(starts_at, f"attempt {state.attempt} failed: {state.last_error}")
+    return CallModel(
+        account.steps + 1,
+        state.attempt + 1,
+        TranscriptView(state.messages, len(state.messages)),
+        state.sent,
+        state.specs,
+        _tool_choice(state),
+        verdict.max_output_tokens,
+        verdict.reserved,
+        account.left(limits, None if deadline is None else deadline - now),
+        deadline,
+    )
+
+
+def _tool_choice(state: State) -> str:
+    """Force a tool only until the model obeyed once, and never when no call could run."""
+    choice = state.settings.tool_choice
+    if state.last_words == "due":
+        return "none"
+    if choice in ("auto", "none"):
+        return choice
+    allowed = state.limits.tool_calls
+    spent = allowed is not None and state.account.tool_calls >= allowed
+    return "auto" if spent or (state.choice_met and not state.settings.keep_tool_choice) else choice
+
+
+def _next_calls(state: State, now: float) -> RunTools:
+    """AWAITING_TOOLS: the refusals that are due, and the calls that may run together now.
+
+    Read-only calls that stand side by side run together; any other runs alone, in the order asked. A call that
+    is under way is waited for.
+    """
+    exchange, deadline = _open(state), _deadline(state)
+    why = _why_nothing_runs(state, exchange, now, deadline)
+    budget = state.limits.tool_calls
+    room = None if budget is None else budget - state.account.tool_calls
+    refusals: list[Refusal] = []
+    calls: list[RunnableCall] = []
+    for index in range(exchange.cursor, len(exchange.order)):
+        position = exchange.order[index]
+        one = exchange.calls[position]
+        if one.outcome is not None:
+            continue
+        if why or one.refusal is not None:
+            refusals.append(_refusal(exchange, position, why))
+            continue
+        assert one.spec is not None and one.arguments is not None
+        if not one.spec.read_only and (calls or one.started):
+            break
+        if one.started:
+            continue
+        if room is not None and room <= 0 and not one.counted:
+            if not calls:
+                refusals.append(_over_limit(exchange, position, budget))
+                continue
+            break
+        calls.append(_runnable(state, exchange.step, position, one))
+        room = None if room is None else room - (not one.counted)
+        if not one.spec.read_only:
+            break
+    return RunTools(tuple(refusals), tuple(calls), state.settings.max_parallel, deadline)
+
+
+def _why_nothing_runs(state: State, exchange: Exchange, now: float, deadline: float | None) -> str:
+    """The reason why no further call of the exchange may start, or ""."""
+    if exchange.final is not None:
+        return "the run had its final answer from another call of the same reply"
+    if state.cancel:
+        return "the run was cancelled before it started"
+    if deadline is not None and now >= deadline:
+        return "the time limit of the run ran out before it started"
+    return ""
+
+
+def _refusal(exchange: Exchange, position: int, why: str) -> Refusal:
+    one = exchange.calls[position]
+    if one.refusal is not None:
+        return Refusal(exchange.step, position, one.refusal, one.refusal_text)
+    assert one.spec is not None
+    if one.started:
+        outcome: Outcome = "cancelled" if one.spec.read_only else "in_doubt"
+        return Refusal(exchange.step, position, outcome, outcomes.interrupted(one.spec.name, one.spec.read_only))
+    return Refusal(exchange.step, position, "not_executed", outcomes.not_executed(one.call.name, why))
+
+
+def _over_limit(exchange: Exchange, position: int, budget: int | None) -> Refusal:
+    why = f"the limit of {budget} tool calls for this run is used up; answer with what you have"
+    name = exchange.calls[position].call.name
+    return Refusal(exchange.step, position, "not_executed", outcomes.not_executed(name, why))
+
+
+def _runnable(state: State, step: int, position: int, one: OpenCall) -> RunnableCall:
+    assert one.arguments is not None
+    return RunnableCall(step, position, one.call.id, one.call.name, one.arguments, _key(state, step, position))
+
+
+def _key(state: State, step: int, position: int) -> str:
+    """The idempotency key: the runtime's own, the same over retry, crash and resume."""
+    assert state.start is not None
+    return f"{state.start.run_id}:{step}:{position}"
+
+
+def _deadline(state: State) -> float | None:
+    seconds = state.limits.seconds
+    return None if seconds is None else state.session_began + seconds - state.worked_s
+
+
+def _open(state: State) -> Exchange:
+    assert state.exchange is not None
+    return state.exchange
+
+
+# --- the run as a whole -------------------------------------------------------------------------------
+
+
+def _on_run_started(state: State, event: ev.RunStarted) -> None:
+    if broken := first_fault(event.messages):
+        raise InvalidEvent(f"the run cannot start from this history: {broken}")
+    names = [spec.name for spec in event.tools]
+    if len(set(names)) != len(names):
+        raise InvalidEvent(f"two tools have the same name: {sorted(n for n in names if names.count(n) > 1)[0]!r}")
+    state.start, state.settings, state.limits = event, event.settings, event.settings.limits
+    _set_tools(state, event.tools)
+    for message in event.messages:
+        _append(state, message)
+        if isinstance(message, Assistant):
+            state.ids.update(call.id for call in message.calls)
+    state.session_began = event.at
+    state.phase = Phase.READY
+
+
+def _set_tools(state: State, tools: tuple[ev.ToolSpec, ...]) -> None:
+    state.specs = tools
+    state.tools = {spec.name: spec for spec in tools}
+    old = state.tools_tokens
+    state.tools_tokens = sum(20 + (len(spec.description) + len(repr(spec.parameters))) // 4 for spec in tools)
+    state.estimated_tokens += state.tools_tokens - old
+
+
+def _on_run_resumed(state: State, event: ev.RunResumed) -> None:
+    """A new owner: what was in flight is settled, what stopped the run is forgiven, the clock starts anew."""
+    if state.ended is not None and state.ended.status == "answered":
+        raise InvalidEvent("the run is answered; there is nothing to resume")
+    _set_tools(state, event.tools)
+    state.worked_s += max(0.0, state.at - state.session_began)
+    state.session_began = event.at
+    state.cancel, state.last_words, state.partial = "", "", ""
+    state.blanks = state.attempt = 0
+    state.retry_at, state.last_error = None, ""
+    if state.phase is Phase.AWAITING_TOOLS:
+        _settle_doubts(state, _open(state))
+        return
+    if state.stop is not None and state.stop.status == "truncated_reply":
+        _append(state, Note("Your last reply was cut off by the output limit. Go on from there, or be shorter."))
+    if state.stop is None or state.stop.status != "answered":
+        state.stop = None
+    state.repeats.forgive()
+    state.ended = None
+    state.phase = Phase.READY
+
+
+def _settle_doubts(state: State, exchange: Exchange) -> None:
+    """After a crash: calls that had started run again only where that is safe; the others are in doubt."""
+    exchange.stop = None
+    for one in exchange.calls:
+        if one.outcome is not None or one.refusal is not None:
+            continue
+        assert one.spec is not None
+        if one.started and not (one.spec.read_only or one.spec.idempotent):
+            one.refusal, one.refusal_text = "in_doubt", outcomes.interrupted(one.spec.name, False)
+            continue
+        spec = state.tools.get(one.spec.name)
+        if one.started and spec is None:
+            one.refusal, one.refusal_text = (
+                "in_doubt",
+                outcomes.interrupted(one.spec.name, one.spec.read_only),
+            )
+        elif spec is None:
+            one.refusal, one.refusal_text = (
+                "unknown_tool",
+                outcomes.unknown_tool(one.asked.name, tuple(state.tools)),
+            )
+        else:
+            one.started, one.spec = False, spec
+
+
+def _on_limits_raised(state: State, event: ev.LimitsRaised) -> None:
+    if not isinstance(event.limits, Limits):
+        raise InvalidEvent(f"LimitsRaised needs Limits, got {type(event.limits).__name__}")
+    state.limits = event.limits
+    state.last_words = "" if state.last_words == "due" else state.last_words
+
+
+def _on_message_queued(state: State, event: ev.MessageQueued) -> None:
+    message = User(event.parts)
+    if state.phase is not Phase.READY:
+        state.queue.append(message)
+        return
+    if state.stop is not None and state.stop.status == "answered":
+        state.stop = state.answer = None  # what a person says is never lost: the answer was not the last word
+    _append(state, message)
+
+
+def _on_cancel_requested(state: State, event: ev.CancelRequested) -> None:
+    if event.mode not in ("drain", "now"):
+        raise InvalidEvent(f"CancelRequested has mode {event.mode!r}, expected 'drain' or 'now'")
+    state.cancel = "now" if "now" in (event.mode, state.cancel) else "drain"
+    state.cancel_reason = event.reason or state.cancel_reason
+    if state.phase is Phase.AWAITING_MODEL and event.mode == "now":
+        state.account.unmetered += 1
+        state.phase = Phase.READY
+        _release_queue(state)
+    if state.phase is Phase.READY:
+        _stop_if_cancelled(state)
+
+
+def _stop_if_cancelled(state: State) -> None:
+    if state.cancel and state.stop is None:
+        state.stop = Stop("cancelled", state.cancel_reason or "the run was cancelled")
+
+
+def _on_run_ended(state: State, event: ev.RunEnded) -> None:
+    expected = _next(state, event.at)
+    if expected != Finish(event.status, event.reason, event.answer):
+        raise InvalidEvent(f"RunEnded says {event.status!r}, but the run has to go on with {expected!r:.200}")
+    state.ended = event
+    state.stop = state.stop or Stop(event.status, event.reason)
+    state.phase = Phase.ENDED
+
+
+# --- the model ----------------------------------------------------------------------------------------
+
+
+def _on_step_started(state: State, event: ev.StepStarted) -> None:
+    if (event.step, event.attempt) != (state.account.steps + 1, state.attempt + 1):
+        raise InvalidEvent(
+            f"StepStarted is step {event.step!r}, attempt {event.attempt!r}; expected step "
+            f"{state.account.steps + 1}, attempt {state.attempt + 1}"
+        )
+    if state.stop is not None:
+        raise InvalidEvent(f"the run has to end as {state.stop.status}; no further step may start")
+    if state.attempt:
+        state.account.retries += 1
+    if state.last_words == "due":
+        state.last_words = "asked"
+    state.retry_at = None
+    state.phase = Phase.AWAITING_MODEL
+
+
+def _on_model_failed(state: State, event: ev.ModelFailed) -> None:
+    if (event.step, event.attempt) != (state.account.steps + 1, state.attempt + 1):
+        raise InvalidEvent(f"ModelFailed is for step {event.step!r}, attempt {event.attempt!r}, which is not under way")
+    state.attempt += 1
+    state.last_error = event.message
+    state.phase = Phase.READY
+    if state.last_words == "asked":
+        state.last_words = "due"
+    _release_queue(state)
+    retry = state.settings.retry
+    if event.kind == "OutOfMoves":
+        state.stop = Stop("max_steps", event.message)
+    elif event.kind == "ContextTooLong":
+        state.stop = Stop("context_overflow", event.message)
+    elif not event.retryable:
+        state.stop = Stop("model_error", event.message)
+    elif state.attempt >= retry.attempts:
+        state.stop = Stop("model_error", f"{event.message} (after {state.attempt} attempts)")
+    else:
+        state.retry_at = event.at + max(event.retry_after_s or 0.0, _backoff(state, retry))
+    _stop_if_cancelled(state)
+
+
+def _backoff(state: State, retry: Retry) -> float:
+    """Exponential, with up to a quarter of jitter that is derived from the run, so that a replay agrees."""
+    assert state.start is not None
+    wait = min(retry.max_wait_s, retry.first_wait_s * 2.0 ** (state.attempt - 1))
+    jitter = crc32(f"{state.start.run_id}:{state.account.steps}:{state.attempt}".encode()) / 2**32
+    return wait * (1 + jitter / 4)
+
+
+def _on_model_replied(state: State, event: ev.ModelReplied) -> None:
+    reply = event.reply
+    if event.step != state.account.steps + 1 or not isinstance(reply, Reply):
+        raise InvalidEvent(f"ModelReplied is for step {event.step!r}, expected step {state.account.steps + 1}")
+    state.account.settle(reply.usage, _dollars(state, reply))
+    state.attempt, state.last_error = 0, ""
+    state.warnings.extend(reply.remarks)
+    if reply.calls:
+        _open_exchange(state, reply)
+        return
+    state.phase = Phase.READY
+    _take_words(state, reply)
+    _stop_if_cancelled(state)
+
+
+def _dollars(state: State, reply: Reply) -> float | None:
+    if reply.dollars is not None:
+        return reply.dollars
+    price, usage = state.settings.price, reply.usage
+    if price is None or usage is None or usage.input is None or usage.output is None:
+        return None
+    return price.of(usage)
+
+
+def _take_words(state: State, reply: Reply) -> None:
+    """A reply without calls: an answer, or one of the ways in which it is none."""
+    is_blank = not reply.text.strip() and not state.settings.empty_is_answer
+    if not is_blank:
+        _append(state, Assistant(reply.text, (), reply.opaque))
+        state.partial = reply.text
+    state.sent = len(state.messages)
+    if reply.stop in ("content_filter", "refusal"):
+        state.stop = Stop(
+            "refused", "the model declined to answer" if reply.stop == "refusal" else _WHY_NOT[reply.stop]
+        )
+    elif reply.stop == "context_overflow":
+        state.stop = Stop("context_overflow", "the context window is full")
+    elif state.last_words == "asked":
+        state.stop = Stop("max_steps", f"the limit of {state.limits.steps} steps was reached; asked for last words")
+    elif reply.stop == "length":
+        state.stop = Stop("truncated_reply", "the reply was cut off by the output limit")
+    elif is_blank or reply.stop == "malformed_call":
+        _blank(state, "malformed" if reply.stop == "malformed_call" else "empty")
+    elif reply.stop == "pause":
+        _release_queue(state)
+    elif state.queue:
+        _release_queue(state)  # a person spoke while the model was writing: this was not the last word
+    else:
+        _warn_of_text_call(state, reply.text)
+        state.answer, state.stop = reply.text, Stop("answered", "")
+
+
+def _blank(state: State, what: str) -> None:
+    """A reply that says nothing: ask again, a few times, with a word on why."""
+    state.blanks += 1
+    _release_queue(state)
+    if state.blanks > state.settings.blank_replies:
+        state.stop = Stop("empty_reply", f"the model's reply was {what}, {state.blanks} times in a row")
+        return
+    state.warnings.append(f"step {state.account.steps}: the reply was {what} and was asked for again")
+    _append(state, Note(f"Your last reply was {what}. Call a tool, or answer in words."))
+    _offer_last_words(state)
+
+
+def _warn_of_text_call(state: State, text: str) -> None:
+    """A call that is only written in the text is never run; that it looks like one is said."""
+    head = text.lstrip()
+    if "<tool_call>" in text or (head.startswith("{") and '"name"' in head and '"arguments"' in head):
+        state.warnings.append("the answer looks like a tool call written as text; it was not run")
+
+
+# --- calls --------------------------------------------------------------------------------------------
+
+
+def _open_exchange(state: State, reply: Reply) -> None:
+    step, block = state.account.steps, ""
+    if reply.stop not in _RUNS_CALLS:
+        block = _WHY_NOT[reply.stop]
+    elif state.last_words == "asked":
+        block = f"the limit of {state.limits.steps} steps is reached; this reply may only answer"
+    calls = [_admit(state, asked, step, position, block) for position, asked in enumerate(reply.calls)]
+    order = list(range(len(calls)))
+    final = next((p for p in order if calls[p].spec and calls[p].spec.final and not calls[p].refusal), None)  # type: ignore[union-attr]
+    if final:
+        order.remove(final)
+        order.insert(0, final)
+    message = Assistant(reply.text if reply.text.strip() else "", tuple(one.call for one in calls), reply.opaque)
+    exchange = Exchange(step, message, calls, order, len(calls))
+    if reply.stop in ("content_filter", "refusal"):
+        exchange.stop = Stop("refused", _WHY_NOT[reply.stop])
+    elif reply.stop == "context_overflow":
+        exchange.stop = Stop("context_overflow", _WHY_NOT[reply.stop])
+    elif state.last_words == "asked":
+        exchange.stop = Stop("max_steps", block)
+    elif reply.stop == "malformed_call":
+        exchange.blank = "malformed"
+    choice = state.settings.tool_choice
+    state.choice_met = state.choice_met or choice == "required" or any(c.name == choice for c in reply.calls)
+    state.partial = reply.text if reply.text.strip() else state.partial
+    state.exchange, state.phase = exchange, Phase.AWAITING_TOOLS
+
+
+def _admit(state: State, asked: ToolCall, step: int, position: int, block: str) -> OpenCall:
+    """Take a call in: give it its identity, read its arguments, and refuse it if it can never run."""
+    spec = state.tools.get(asked.name)
+    parsed = outcomes.parse_arguments(asked.arguments)
+    text = asked.arguments if parsed.value else "{}"
+    name = asked.name if spec is not None else outcomes.wire_name(asked.name)
+    one = OpenCall(ToolCall(_unique_id(state, asked.id, step, position), name, text), asked, spec, parsed.value)
+    if spec is None:
+        one.refusal, one.refusal_text = "unknown_tool", outcomes.unknown_tool(asked.name, tuple(state.tools))
+    if block:
+        one.refusal, one.refusal_text = "not_executed", outcomes.not_executed(name, block)
+    elif spec is not None and parsed.value is None:
+        one.refusal = "invalid_arguments"
+        one.refusal_text = outcomes.bad_arguments(name, asked.arguments, parsed.problem, spec.parameters)
+    return one
+
+
+def _unique_id(state: State, wanted: str, step: int, position: int) -> str:
+    """The provider's id where it can serve; else one made of the position, so that a replay makes the same."""
+    made = wanted
+    if not wanted or wanted in state.ids or not wanted.isprintable():
+        made = f"call_{step}_{position}"
+        while made in state.ids:
+            made += "_"
+    state.ids.add(made)
+    return made
+
+
+def _find(state: State, event: Any, *, started: bool | None) -> OpenCall:
+    """The open call that an event speaks of.
+
+    Raises:
+        InvalidEvent: There is none, it already has its outcome, or it has (not) started.
+    """
+    exchange, name = _open(state), type(event).__name__
+    if event.step != exchange.step or type(event.position) is not int or not 0 <= event.position < len(exchange.calls):
+        raise InvalidEvent(f"{name} is for step {event.step!r}, position {event.position!r}, which is not open")
+    one = exchange.calls[event.position]
+    if one.outcome is not None:
+        raise InvalidEvent(f"{name}: call {event.position} of step {event.step} already has its result ({one.outcome})")
+    if started is not None and one.started != started:
+        raise InvalidEvent(f"{name}: call {event.position} of step {event.step} has {'not ' * started}started")
+    return one
+
+
+def _on_call_started(state: State, event: ev.CallStarted) -> None:
+    one = _find(state, event, started=False)
+    if one.refusal is not None:
+        raise InvalidEvent(f"CallStarted: call {event.position} of step {event.step} is refused ({one.refusal})")
+    if event.key != _key(state, event.step, event.position):
+        raise InvalidEvent(f"CallStarted has key {event.key!r}, expected {_key(state, event.step, event.position)!r}")
+    budget = state.limits.tool_calls
+    if budget is not None and not one.counted and state.account.tool_calls >= budget:
+        raise InvalidEvent(f"CallStarted would pass the limit of {budget} tool calls")
+    if state.cancel or _open(state).final is not None:
+        raise InvalidEvent("CallStarted: no further call of this exchange may start")
+    one.started = True
+    state.account.tool_calls += not one.counted
+    one.counted = True
+
+
+def _on_call_returned(state: State, event: ev.CallReturned) -> None:
+    one = _find(state, event, started=True)
+    one.truncated, one.original_chars, one.remarks = event.truncated, event.original_chars, event.remarks
+    if one.spec is not None and one.spec.final:
+        _open(state).final = event.full if event.full is not None else text_of(event.parts)
+    _answer(state, event.position, "ok", event.parts)
+
+
+_REFUSALS = frozenset({"unknown_tool", "invalid_arguments", "not_executed", "denied"})
+
+
+def _on_call_failed(state: State, event: ev.CallFailed) -> None:
+    if event.outcome not in _REFUSALS and event.outcome != "tool_error":
+        raise InvalidEvent(f"CallFailed cannot have the outcome {event.outcome!r}")
+    one = _find(state, event, started=event.outcome == "tool_error")
+    exchange = _open(state)
+    if one.refusal is not None and one.refusal != event.outcome:
+        raise InvalidEvent(f"CallFailed says {event.outcome!r}; the call is refused as {one.refusal!r}")
+    if one.refusal is None and event.outcome == "unknown_tool":
+        raise InvalidEvent(f"CallFailed says 'unknown_tool', but {one.call.name!r} is known")
+    if one.refusal is None and event.outcome == "not_executed":
+        budget = state.limits.tool_calls
+        over = budget is not None and state.account.tool_calls >= budget
+        stopped = _why_nothing_runs(state, exchange, event.at, _deadline(state))
+        if not over and not stopped:
+            raise InvalidEvent(f"CallFailed says 'not_executed', but nothing keeps {one.call.name!r} from running")
+        exchange.over_limit = exchange.over_limit or (over and not stopped)
+    _answer(state, event.position, event.outcome, (Text(event.text),))
+
+
+def _on_call_timed_out(state: State, event: ev.CallTimedOut) -> None:
+    _find(state, event, started=True)
+    state.given_up.add((event.step, event.position))
+    _answer(state, event.position, "timeout", (Text(event.text),))
+
+
+def _on_call_abandoned(state: State, event: ev.CallAbandoned) -> None:
+    one = _find(state, event, started=None)
+    if not one.started and one.refusal != event.outcome:
+        raise InvalidEvent(f"CallAbandoned: call {event.position} of step {event.step} has not started")
+    harmless = one.spec is not None and one.spec.read_only
+    if event.outcome not in ("in_doubt", "cancelled") or (event.outcome == "cancelled" and not harmless):
+        raise InvalidEvent(f"{one.call.name!r} may have taken effect; it is in doubt, not {event.outcome!r}")
+    state.given_up.add((event.step, event.position))
+    _answer(state, event.position, event.outcome, (Text(event.text),))
+
+
+def _on_late_result(state: State, event: ev.LateResultArrived) -> None:
+    if (event.step, event.position) not in state.given_up:
+        raise InvalidEvent(f"LateResultArrived: call {event.position!r} of step {event.step!r} was not given up")
+    state.given_up.discard((event.step, event.position))
+
+
+def _answer(state: State, position: int, outcome: Outcome, parts: tuple[Part, ...]) -> None:
+    """Write the one outcome of a call; close the exchange with the last of them."""
+    exchange = _open(state)
+    one = exchange.calls[position]
+    one.outcome, one.parts = outcome, parts
+    exchange.unanswered -= 1
+    calls, order, cursor = exchange.calls, exchange.order, exchange.cursor
+    while cursor < len(order) and calls[order[cursor]].outcome is not None:
+        cursor += 1
+    exchange.cursor = cursor
+    if not exchange.unanswered:
+        _close(state, exchange)
+
+
+def _close(state: State, exchange: Exchange) -> None:
+    """All calls are answered: append the exchange in call order, then what waited, then decide how to go on."""
+    _append(state, exchange.message)
+    state.sent = len(state.messages)
+    signatures = []
+    for position, one in enumerate(exchange.calls):
+        signatures.append(_take_result(state, exchange.step, position, one))
+    state.exchange, state.phase = None, Phase.READY
+    finding = state.repeats.look(tuple(signatures), state.settings.repeats)
+    _release_queue(state)
+    if exchange.final is not None:
+        state.answer, state.stop = exchange.final, Stop("answered", "")
+    elif exchange.stop is not None:
+        state.stop = exchange.stop
+    elif exchange.over_limit and state.limits.on_tool_limit == "stop":
+        state.stop = Stop("tool_limit", f"the limit of {state.limits.tool_calls} tool calls was reached")
+    elif finding.stuck and not state.cancel:
+        state.stop = Stop("stuck", finding.stuck)
+    _stop_if_cancelled(state)
+    if state.stop is None:
+        _go_on(state, exchange, finding.notes)
+
+
+def _take_result(state: State, step: int, position: int, one: OpenCall) -> Signature | None:
+    """Append one result and keep its record; return what counts for repetition."""
+    assert one.outcome is not None
+    _append(state, Result(one.call.id, one.call.name, one.outcome, one.parts))
+    text = text_of(one.parts)
+    state.records.append(
+        CallRecord(
+            step,
+            position,
+            one.call.id,
+            one.asked.id,
+            one.asked.name,
+            one.asked.arguments,
+            one.outcome,
+            text,
+            one.truncated,
+            one.original_chars,
+            one.remarks,
+            one.arguments,
+        )
+    )
+    if state.settings.repeats.told_after is None and state.settings.repeats.invalid_in_a_row is None:
+        return None
+    if one.spec is not None and one.spec.repeatable and one.outcome == "ok":
+        return None
+    arguments = outcomes.canonical(one.arguments) if one.arguments is not None else one.asked.arguments
+    return signature(one.asked.name, arguments, one.outcome, text)
+
+
+def _go_on(state: State, exchange: Exchange, notes: Iterable[str]) -> None:
+    """The run continues: say what the model must know."""
+    if exchange.blank:
+        _blank(state, exchange.blank)
+        return
+    state.blanks = 0
+    for note in notes:
+        state.warnings.append(f"step {exchange.step}: {note}")
+        _append(state, Note(note))
+    if state.settings.tell_left:
+        left = state.account.left(state.limits, _seconds_left(state, state.at))
+        _append(state, Note(f"Left for this task: {left.sentence()}."))
+    _offer_last_words(state)
+
+
+def _offer_last_words(state: State) -> None:
+    """At the step limit, where asked for: one more request, without tools, for what is known."""
+    limits = state.limits
+    if limits.last_words and limits.steps and state.account.steps >= limits.steps and not state.last_words:
+        state.last_words = "due"
+        _append(state, Note("The step limit is reached. Answer now with what you know; no tool can be called."))
+
+
+def _seconds_left(state: State, now: float) -> float | None:
+    deadline = _deadline(state)
+    return None if deadline is None else deadline - now
+
+
+def _append(state: State, message: Message) -> None:
+    state.messages.append(message)
+    state.estimated_tokens += estimate_tokens(message)
+
+
+def _release_queue(state: State) -> None:
+    """What people said while the model was busy comes after everything that belongs together."""
+    for message in state.queue:
+        _append(state, message)
+    state.queue.clear()
+
+
+# --- which event may happen where -----------------------------------------------------------------------
+
+_LIVE = frozenset({Phase.READY, Phase.AWAITING_MODEL, Phase.AWAITING_TOOLS})
+_TOOLS = frozenset({Phase.AWAITING_TOOLS})
+_MODEL = frozenset({Phase.AWAITING_MODEL})
+_READY = frozenset({Phase.READY})
+
+_HANDLERS: dict[type, tuple[frozenset[Phase], Callable[[State, Any], None]]] = {
+    ev.RunStarted: (frozenset({Phase.NEW}), _on_run_started),
+    ev.RunResumed: (_LIVE | {Phase.ENDED}, _on_run_resumed),
+    ev.LimitsRaised: (_LIVE, _on_limits_raised),
+    ev.MessageQueued: (_LIVE, _on_message_queued),
+    ev.CancelRequested: (_LIVE, _on_cancel_requested),
+    ev.RunEnded: (_READY, _on_run_ended),
+    ev.StepStarted: (_READY, _on_step_started),
+    ev.ModelReplied: (_MODEL, _on_model_replied),
+    ev.ModelFailed: (_MODEL, _on_model_failed),
+    ev.CallStarted: (_TOOLS, _on_call_started),
+    ev.CallReturned: (_TOOLS, _on_call_returned),
+    ev.CallFailed: (_TOOLS, _on_call_failed),
+    ev.CallTimedOut: (_TOOLS, _on_call_timed_out),
+    ev.CallAbandoned: (_TOOLS, _on_call_abandoned),
+    ev.LateResultArrived: (_LIVE | {Phase.ENDED}, _on_late_result),
+}
+"""The transition table: an event, the phases in which it may happen, what it does."""

@@ -1,0 +1,143 @@
+"""The text of every result that is not a tool's own. It says what is known, names the tool, helps to do better.
+
+One rule above all (design law 7): a text never claims what is not known. A call that may have taken effect is
+not called cancelled, and nobody is told to simply try it again.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+
+import msgspec
+
+from tenlines.core.transcript import JsonObject
+
+QUOTE = 300
+"""Characters of a model's own words that are quoted back to it."""
+LISTED = 20
+"""Tool names that are listed to a model that asked for one that does not exist."""
+
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_NOT_NAME = re.compile(r"[^A-Za-z0-9_-]+")
+
+
+class ParsedArguments(msgspec.Struct, frozen=True):
+    """The arguments of a call as an object, or what is wrong with them."""
+
+    value: JsonObject | None
+    problem: str = ""
+
+
+def parse_arguments(raw: str) -> ParsedArguments:
+    """Read the text that a model wrote as the arguments of a call.
+
+    Nothing is guessed: broken JSON, trailing text, NaN, and anything but an object are problems. Empty text and
+    `null` mean "no arguments", which many servers send for tools without parameters.
+    """
+    text = raw.strip()
+    if text in ("", "null"):
+        return ParsedArguments({})
+    try:
+        value = msgspec.json.decode(text)
+    except RecursionError:
+        return ParsedArguments(None, "are nested too deeply to be read")
+    except UnicodeEncodeError:
+        return ParsedArguments(None, "are not valid JSON: they hold characters that are not Unicode text")
+    except msgspec.MsgspecError as error:
+        return ParsedArguments(None, f"are not valid JSON: {error}")
+    if isinstance(value, dict):
+        return ParsedArguments(value)
+    kinds = {list: "an array", str: "a string", bool: "true or false"}
+    return ParsedArguments(
+        None, f"must be one JSON object with the parameters by name, not {kinds.get(type(value), 'a number')}"
+    )
+
+
+def canonical(arguments: JsonObject) -> str:
+    """The same arguments always give the same text: sorted keys, no spaces."""
+    return msgspec.json.encode(arguments, order="deterministic").decode()
+
+
+def wire_name(name: str) -> str:
+    """The name as it may stand in a transcript: `[A-Za-z0-9_-]{1,64}` in every provider's format."""
+    if _NAME.fullmatch(name):
+        return name
+    return _NOT_NAME.sub("_", name.split("<|")[0]).strip("_")[:64] or "unnamed"
+
+
+def bad_arguments(tool: str, raw: str, problem: str, parameters: JsonObject) -> str:
+    """The arguments could not be read, or are not an object."""
+    return (
+        f"{tool} did not run: the arguments {problem}. You sent: {quote(raw)} "
+        f"Expected one JSON object with {parameter_words(parameters)}."
+    )
+
+
+def parameter_words(parameters: JsonObject) -> str:
+    """The parameters of a schema in a few words: `city (string, required)`."""
+    properties = parameters.get("properties")
+    required = parameters.get("required")
+    if not isinstance(properties, dict) or not properties:
+        return "no parameters"
+    needed = required if isinstance(required, list) else []
+    words = []
+    for name, schema in list(properties.items())[:LISTED]:
+        kind = schema.get("type") if isinstance(schema, dict) else None
+        kind = kind if isinstance(kind, str) else "any"
+        words.append(f"{name} ({kind}{', required' if name in needed else ''})")
+    return ", ".join(words)
+
+
+def unknown_tool(asked: str, known: tuple[str, ...]) -> str:
+    """There is no such tool; name the closest and list what there is."""
+    leaked = " The name holds special tokens that leaked out of the chat template." if "<|" in asked else ""
+    stem = asked.split("<|")[0]
+    close = [name for name in known if stem and (name.endswith(stem) or stem.endswith(name))]
+    close = close or difflib.get_close_matches(stem[:64], known, n=2, cutoff=0.55)
+    hint = f" Did you mean {' or '.join(close[:2])}?" if close else ""
+    more = f" and {len(known) - LISTED} more" if len(known) > LISTED else ""
+    listed = f"{', '.join(known[:LISTED])}{more}" if known else "none"
+    return f"There is no tool named {quote(asked, 80)}; nothing was run.{leaked}{hint} Available tools: {listed}."
+
+
+def not_executed(tool: str, why: str) -> str:
+    """The call certainly did not start."""
+    return f"{tool} was not executed: {why}."
+
+
+TRUNCATED = (
+    "the reply hit the output limit, so its calls may be incomplete. Write less in one reply: "
+    "split the work into smaller pieces"
+)
+
+
+def timed_out(tool: str, after_s: float, read_only: bool, killed: bool = False) -> str:
+    """The call did not end in time."""
+    head = f"{tool} did not finish within {after_s:g} s and was given up."
+    if read_only:
+        return f"{head} It only reads, so nothing was changed."
+    state = "Its process was killed" if killed else "Its work may still be going on"
+    return f"{head} {state}, and it may have taken effect: check before you do it again."
+
+
+def interrupted(tool: str, read_only: bool) -> str:
+    """The call had started when the run was cancelled or its process died."""
+    if read_only:
+        return f"{tool} was interrupted before it gave a result. It only reads, so nothing was changed."
+    return (
+        f"{tool} had started and was interrupted; no result was recorded. Whether it took effect is not known: "
+        "it may have. Check before you do it again."
+    )
+
+
+def raised(tool: str, error_type: str, message: str) -> str:
+    """The tool raised an exception. Its message is passed on, its traceback is not."""
+    return f"{tool} failed: {error_type}: {message}" if message else f"{tool} failed: {error_type} (without a message)"
+
+
+def quote(text: str, limit: int = QUOTE) -> str:
+    """A bounded, one-line quote."""
+    clean = text.encode("utf-8", "replace").decode()
+    shown = clean if len(clean) <= limit else f"{clean[: limit // 2]} [...] {clean[-limit // 3 :]}"
+    return f"{shown!r}" + (f" ({len(text):,} characters)" if len(clean) > limit else "")

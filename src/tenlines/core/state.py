@@ -1,0 +1,119 @@
+"""What the machine knows: the fold of the events so far. Plain data, changed by `machine` alone."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Literal
+
+import msgspec
+
+from tenlines.core.events import RunEnded, RunStarted, Settings, Status, ToolSpec
+from tenlines.core.limits import Account, Limits
+from tenlines.core.repeats import RepeatTracker
+from tenlines.core.result import CallRecord
+from tenlines.core.transcript import Assistant, JsonObject, Message, Outcome, Part, ToolCall, User
+
+
+class Phase(Enum):
+    """What the run waits for."""
+
+    NEW = "new"
+    READY = "ready"
+    AWAITING_MODEL = "awaiting_model"
+    AWAITING_TOOLS = "awaiting_tools"
+    ENDED = "ended"
+
+
+class Stop(msgspec.Struct, frozen=True):
+    """Why the run ends as soon as nothing is open any more."""
+
+    status: Status
+    reason: str
+
+
+class OpenCall(msgspec.Struct):
+    """One call of the open exchange."""
+
+    call: ToolCall
+    """As it stands in the transcript: unique id, usable name, arguments that are an object's text."""
+    asked: ToolCall
+    """As the provider sent it."""
+    spec: ToolSpec | None
+    arguments: JsonObject | None
+    refusal: Outcome | None = None
+    refusal_text: str = ""
+    started: bool = False
+    counted: bool = False
+    """Entered into the account; a call that runs again after a crash is not counted twice."""
+    outcome: Outcome | None = None
+    parts: tuple[Part, ...] = ()
+    truncated: bool = False
+    original_chars: int | None = None
+    remarks: tuple[str, ...] = ()
+
+
+class Exchange(msgspec.Struct):
+    """The open exchange: an assistant message whose calls are being answered."""
+
+    step: int
+    message: Assistant
+    calls: list[OpenCall]
+    order: list[int]
+    """Positions in the order in which they run: a final tool first, else as asked."""
+    unanswered: int
+    cursor: int = 0
+    """Index into `order`: everything before it is answered."""
+    blank: str = ""
+    """The provider marked the reply as malformed: why the model must try again."""
+    final: str | None = None
+    """The answer that a final tool gave."""
+    over_limit: bool = False
+    """A call was refused because of `Limits.tool_calls`."""
+    stop: Stop | None = None
+    """How the run ends once this exchange is closed."""
+
+
+class State(msgspec.Struct):
+    """The whole state of a run."""
+
+    phase: Phase = Phase.NEW
+    seq: int = -1
+    at: float = 0.0
+    start: RunStarted | None = None
+    settings: Settings = Settings()
+    limits: Limits = Limits()
+    tools: dict[str, ToolSpec] = {}
+    specs: tuple[ToolSpec, ...] = ()
+    tools_tokens: int = 0
+    """Estimate of what the tools themselves take in each request."""
+    messages: list[Message] = []
+    estimated_tokens: int = 0
+    """Estimate of everything the next request holds."""
+    sent: int = 0
+    """How many messages the model has been sent or wrote itself."""
+    account: Account = msgspec.field(default_factory=Account)
+    attempt: int = 0
+    """Failed requests for the step at hand."""
+    retry_at: float | None = None
+    last_error: str = ""
+    exchange: Exchange | None = None
+    queue: list[User] = []
+    """What people said while an exchange was open."""
+    repeats: RepeatTracker = msgspec.field(default_factory=RepeatTracker)
+    ids: set[str] = set()
+    records: list[CallRecord] = []
+    given_up: set[tuple[int, int]] = set()
+    """Calls that were given up and may still report late."""
+    blanks: int = 0
+    choice_met: bool = False
+    last_words: Literal["", "due", "asked"] = ""
+    partial: str = ""
+    answer: str | None = None
+    stop: Stop | None = None
+    cancel: Literal["", "drain", "now"] = ""
+    cancel_reason: str = ""
+    session_began: float = 0.0
+    worked_s: float = 0.0
+    """Time that earlier owners worked on the run."""
+    warnings: list[str] = []
+    ended: RunEnded | None = None

@@ -1,0 +1,233 @@
+"""The whole exception tree. An exception says whose fault it is; how a run ended is data, not an exception.
+
+```text
+TenlinesError                  never raised itself
+├── MisuseError                the caller or a driver broke the contract
+│   ├── InvalidEvent           an event that this state does not accept; the state is unchanged
+│   ├── ConfigError            an agent, tool or command was set up wrongly
+│   └── MissingExtra           an optional dependency is not installed; says the install command
+├── RemoteError                the other side failed or misbehaved
+│   ├── ProviderError          the model's server answered with an error
+│   │   ├── RateLimited
+│   │   ├── Overloaded
+│   │   ├── AuthRejected
+│   │   └── ContextTooLong
+│   ├── ConnectionFailed       no answer, or it broke off
+│   ├── OutOfMoves             a scripted model has no more replies
+│   └── MalformedReply         what came back could not be decoded
+├── JournalError               the journal could not be read or written
+│   ├── JournalConflict        another process appended to the run first
+│   ├── JournalFormatError     the journal was written by a newer version
+│   └── RunNotFound            no run of this id is in the journal
+├── RunStopped                 a run ended in another way than an answer; `.result` has everything
+└── InternalError              a bug in tenlines
+```
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tenlines.core.result import RunResult
+
+__all__ = [
+    "AuthRejected",
+    "ConfigError",
+    "ConnectionFailed",
+    "ContextTooLong",
+    "InternalError",
+    "InvalidEvent",
+    "JournalConflict",
+    "JournalError",
+    "JournalFormatError",
+    "MalformedReply",
+    "MissingExtra",
+    "MisuseError",
+    "OutOfMoves",
+    "Overloaded",
+    "ProviderError",
+    "RateLimited",
+    "RemoteError",
+    "RunNotFound",
+    "RunStopped",
+    "TenlinesError",
+]
+
+
+class TenlinesError(Exception):
+    """Base of every error that tenlines raises. `exit_code` is what the command line ends with."""
+
+    exit_code = 1
+
+
+class MisuseError(TenlinesError):
+    """The caller broke the contract. Fix the call; nothing was changed."""
+
+    exit_code = 2
+
+
+class InvalidEvent(MisuseError):
+    """An event that the machine does not accept in its present state. The state is unchanged."""
+
+
+class ConfigError(MisuseError):
+    """An agent, a tool, a model name or a command was set up wrongly."""
+
+
+class MissingExtra(ConfigError):
+    """An optional dependency is not installed.
+
+    Args:
+        feature: What needs it, in the user's words.
+        extra: The name of the extra that brings it.
+    """
+
+    def __init__(self, feature: str, extra: str) -> None:
+        super().__init__(f"{feature} needs an optional dependency: pip install 'tenlines[{extra}]'")
+        self.feature, self.extra = feature, extra
+
+    def __reduce__(self) -> tuple[type, tuple[str, str]]:
+        return type(self), (self.feature, self.extra)
+
+
+class RemoteError(TenlinesError):
+    """The other side failed or misbehaved."""
+
+    exit_code = 3
+    is_retryable = False
+
+
+class ProviderError(RemoteError):
+    """A model's server answered with an error.
+
+    Attributes:
+        status: HTTP status, or None where there was none.
+        code: The provider's own error code, or "".
+        retry_after_s: Seconds that the provider asked to wait, or None.
+        is_retryable: Whether the same request may succeed later.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int | None = None,
+        code: str = "",
+        retry_after_s: float | None = None,
+        is_retryable: bool | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status, self.code, self.retry_after_s = status, code, retry_after_s
+        if is_retryable is not None:
+            self.is_retryable = is_retryable
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild, (
+            type(self),
+            str(self),
+            self.status,
+            self.code,
+            self.retry_after_s,
+            self.is_retryable,
+        )
+
+
+def _rebuild(
+    kind: type[ProviderError],
+    message: str,
+    status: int | None,
+    code: str,
+    retry_after_s: float | None,
+    is_retryable: bool,
+) -> ProviderError:
+    return kind(message, status=status, code=code, retry_after_s=retry_after_s, is_retryable=is_retryable)
+
+
+class RateLimited(ProviderError):
+    """Too many requests (429). Retried by the machine after `retry_after_s`."""
+
+    is_retryable = True
+
+
+class Overloaded(ProviderError):
+    """A transient failure of the server (408, 409, 5xx, 529). Retried by the machine."""
+
+    is_retryable = True
+
+
+class AuthRejected(ProviderError):
+    """The key is missing, wrong or has no right or credit (401, 402, 403). Not retried."""
+
+
+class ContextTooLong(ProviderError):
+    """The request does not fit into the model's window. Not retried as it is."""
+
+
+class ConnectionFailed(RemoteError):
+    """No answer came, or it broke off. Nothing of a broken answer is used."""
+
+    is_retryable = True
+
+
+class OutOfMoves(RemoteError):
+    """A scripted model has no more replies. Ends the run like the step limit does."""
+
+
+class MalformedReply(RemoteError):
+    """What came back could not be decoded. `excerpt` holds the first 500 characters.
+
+    A garbled answer is retried like a transient failure: nothing of it was used.
+    """
+
+    is_retryable = True
+
+    def __init__(self, message: str, excerpt: str = "") -> None:
+        super().__init__(message)
+        self.excerpt = excerpt[:500]
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (str(self), self.excerpt)
+
+
+class JournalError(TenlinesError):
+    """The journal could not be read or written. The run stopped before acting."""
+
+    exit_code = 4
+
+
+class JournalConflict(JournalError):
+    """Another process appended to this run first. This process stopped without touching anything."""
+
+
+class JournalFormatError(JournalError):
+    """The journal holds something that this version cannot read."""
+
+
+class RunNotFound(JournalError):
+    """No run of this id is in the journal."""
+
+    exit_code = 2
+
+
+class RunStopped(TenlinesError):
+    """A run ended in another way than an answer.
+
+    Attributes:
+        result: Everything up to the stop: status, reason, transcript, usage. The run can be resumed.
+    """
+
+    exit_code = 1
+
+    def __init__(self, result: RunResult) -> None:
+        super().__init__(f"run {result.run_id} stopped: {result.status}: {result.reason}")
+        self.result = result
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.result,)
+
+
+class InternalError(TenlinesError):
+    """This should never happen: it is a bug in tenlines. Please report it with the run's journal."""
+
+    exit_code = 70
