@@ -20,6 +20,18 @@ TenlinesError                  never raised itself
 │   ├── JournalFormatError     the journal was written by a newer version
 │   └── RunNotFound            no run of this id is in the journal
 ├── RunStopped                 a run ended in another way than an answer; `.result` has everything
+│   ├── StepLimitReached
+│   ├── ToolLimitReached
+│   ├── BudgetExceeded
+│   ├── DeadlinePassed
+│   ├── RunStuck
+│   ├── RunCancelled
+│   ├── ModelRefused
+│   ├── EmptyReply
+│   ├── TruncatedReply
+│   ├── ContextOverflow
+│   ├── ModelFailure
+│   └── JournalFailure
 └── InternalError              a bug in tenlines
 ```
 """
@@ -33,25 +45,38 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AuthRejected",
+    "BudgetExceeded",
     "ConfigError",
     "ConnectionFailed",
+    "ContextOverflow",
     "ContextTooLong",
+    "DeadlinePassed",
+    "EmptyReply",
     "InternalError",
     "InvalidEvent",
     "JournalConflict",
     "JournalError",
+    "JournalFailure",
     "JournalFormatError",
     "MalformedReply",
     "MissingExtra",
     "MisuseError",
+    "ModelFailure",
+    "ModelRefused",
     "OutOfMoves",
     "Overloaded",
     "ProviderError",
     "RateLimited",
     "RemoteError",
+    "RunCancelled",
     "RunNotFound",
     "RunStopped",
+    "RunStuck",
+    "StepLimitReached",
     "TenlinesError",
+    "ToolLimitReached",
+    "TruncatedReply",
+    "stopped",
 ]
 
 
@@ -225,6 +250,81 @@ class RunStopped(TenlinesError):
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.result,)
+
+
+class StepLimitReached(RunStopped):
+    """Status `max_steps`."""
+
+
+class ToolLimitReached(RunStopped):
+    """Status `tool_limit`."""
+
+
+class BudgetExceeded(RunStopped):
+    """Status `budget`."""
+
+
+class DeadlinePassed(RunStopped):
+    """Status `deadline`."""
+
+
+class RunStuck(RunStopped):
+    """Status `stuck`: the model repeated itself after it was told."""
+
+
+class RunCancelled(RunStopped):
+    """Status `cancelled`."""
+
+    exit_code = 130
+
+
+class ModelRefused(RunStopped):
+    """Status `refused`."""
+
+
+class EmptyReply(RunStopped):
+    """Status `empty_reply`."""
+
+
+class TruncatedReply(RunStopped):
+    """Status `truncated_reply`."""
+
+
+class ContextOverflow(RunStopped):
+    """Status `context_overflow`."""
+
+
+class ModelFailure(RunStopped):
+    """Status `model_error`."""
+
+    exit_code = 3
+
+
+class JournalFailure(RunStopped):
+    """Status `journal_error`."""
+
+    exit_code = 4
+
+
+_STOPPED: dict[str, type[RunStopped]] = {
+    "max_steps": StepLimitReached,
+    "tool_limit": ToolLimitReached,
+    "budget": BudgetExceeded,
+    "deadline": DeadlinePassed,
+    "stuck": RunStuck,
+    "cancelled": RunCancelled,
+    "refused": ModelRefused,
+    "empty_reply": EmptyReply,
+    "truncated_reply": TruncatedReply,
+    "context_overflow": ContextOverflow,
+    "model_error": ModelFailure,
+    "journal_error": JournalFailure,
+}
+
+
+def stopped(result: RunResult) -> RunStopped:
+    """The exception for the way in which a run stopped."""
+    return _STOPPED.get(result.status, RunStopped)(result)
 
 
 class InternalError(TenlinesError):

@@ -191,8 +191,8 @@ class Journal(Protocol):
         """
         ...
 
-    def commit(self) -> None:
-        """Make everything that was appended durable."""
+    def commit(self, run_id: str) -> None:
+        """Make everything that was appended to this run durable."""
         ...
 
     def read(self, run_id: str, from_seq: int = 0) -> Iterator[AnyEvent]:

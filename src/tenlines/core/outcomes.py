@@ -141,3 +141,24 @@ def quote(text: str, limit: int = QUOTE) -> str:
     clean = text.encode("utf-8", "replace").decode()
     shown = clean if len(clean) <= limit else f"{clean[: limit // 2]} [...] {clean[-limit // 3 :]}"
     return f"{shown!r}" + (f" ({len(text):,} characters)" if len(clean) > limit else "")
+
+
+_UNSENDABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
+ERROR_CHARS = 4000
+"""How much of an exception's message a model is shown."""
+
+
+def sendable(text: str) -> str:
+    """Text that every encoder, store and terminal takes: lone surrogates become U+FFFD, control characters
+    other than tab and line breaks become visible escapes such as `\\x1b`."""
+    if _UNSENDABLE.search(text) is None:
+        return text
+    return _UNSENDABLE.sub(lambda m: "\ufffd" if m[0] >= "\ud800" else f"\\x{ord(m[0]):02x}", text)
+
+
+def bounded(text: str, limit: int = ERROR_CHARS) -> str:
+    """The head and the tail of a long message, and how much is missing."""
+    if len(text) <= limit:
+        return text
+    head, tail = limit * 2 // 3, limit // 4
+    return f"{text[:head]} [... {len(text) - head - tail:,} characters left out ...] {text[-tail:]}"
