@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Literal, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
 import msgspec
 
-JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
-JsonObject: TypeAlias = "dict[str, JsonValue]"
+if TYPE_CHECKING:
+    JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
+    JsonObject: TypeAlias = "dict[str, JsonValue]"
+else:  # msgspec reads the fields of a struct at run time and has no recursive alias; JSON is checked as it is read
+    JsonValue, JsonObject = Any, dict[str, Any]
 
 
 # --- parts ------------------------------------------------------------------------------------------

@@ -1,0 +1,101 @@
+"""Events as JSON text, and back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tenlines.core import codec
+from tenlines.core import events as ev
+from tenlines.core.limits import Limits, Price, Reservation
+from tenlines.core.transcript import File, Image, Json, Opaque, Reply, Text, ToolCall, Usage, User
+from tenlines.errors import JournalFormatError
+
+VECTORS = Path(__file__).parent.parent / "vectors" / "events"
+
+ONE_OF_EACH: tuple[ev.AnyEvent, ...] = (
+    ev.RunStarted(
+        seq=0,
+        at=1.5,
+        run_id="r",
+        agent="a",
+        model="m",
+        messages=(User((Text("hi"), Image("image/png", b"\x00\xff"), File("text/plain", b"x", "x.txt"))),),
+        tools=(ev.ToolSpec("look", parameters={"type": "object", "properties": {"a": {"type": "integer"}}}),),
+        settings=ev.Settings(limits=Limits(steps=None, dollars=0.5), price=Price(input=1, output=2)),
+        repairs=("mended",),
+    ),
+    ev.StepStarted(seq=1, at=2.0, step=1, attempt=1, reserved=Reservation(10, 20, 0.5)),
+    ev.ModelFailed(seq=2, at=2.0, step=1, attempt=1, kind="RateLimited", message="no", retryable=True, status=429),
+    ev.ModelReplied(
+        seq=3,
+        at=2.0,
+        step=1,
+        reply=Reply("t", (ToolCall("", "look", "{"),), "tool_calls", Usage(1), (Opaque("p", "m", {"a": [1]}),)),
+    ),
+    ev.CallStarted(seq=4, at=2.0, step=1, position=0, key="r:1:0"),
+    ev.CallReturned(seq=5, at=2.0, step=1, position=0, parts=(Json({"a": None}), Text("")), full="x"),
+    ev.CallFailed(seq=6, at=2.0, step=1, position=1, outcome="tool_error", text="t", error_type="E", detail="d"),
+    ev.CallTimedOut(seq=7, at=2.0, step=1, position=2, after_s=0.5, text="t"),
+    ev.CallAbandoned(seq=8, at=2.0, step=1, position=3, outcome="in_doubt", text="t"),
+    ev.LateResultArrived(seq=9, at=2.0, step=1, position=3, outcome="ok", text="t"),
+    ev.MessageQueued(seq=10, at=2.0, parts=(Text("say"),)),
+    ev.LimitsRaised(seq=11, at=2.0, limits=Limits(steps=0)),
+    ev.CancelRequested(seq=12, at=2.0, mode="now", reason="x"),
+    ev.RunEnded(seq=13, at=2.0, status="cancelled", reason="x"),
+    ev.RunResumed(seq=14, at=2.0, tools=(ev.ToolSpec("look"),)),
+)
+
+
+@pytest.mark.parametrize("event", ONE_OF_EACH, ids=lambda event: type(event).__name__)
+def test_every_kind_of_event_comes_back_as_it_went(event: ev.AnyEvent) -> None:
+    assert codec.decode(codec.encode(event)) == event
+
+
+def test_the_examples_hold_one_event_of_every_kind() -> None:
+    assert {type(event) for event in ONE_OF_EACH} == set(ev.AnyEvent.__args__)
+
+
+def test_a_newer_format_is_refused_with_the_next_move() -> None:
+    with pytest.raises(JournalFormatError, match="upgrade tenlines"):
+        codec.decode(b"{}", ev.SCHEMA + 1)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{",
+        b"null",
+        b"[]",
+        b"{}",
+        b'{"type":"Nope"}',
+        b'{"type":"MessageQueued","seq":0,"at":1}',
+        b"\xff",
+        b"[" * 9999,
+    ],
+)
+def test_what_is_no_event_is_a_format_error(body: bytes) -> None:
+    with pytest.raises(JournalFormatError):
+        codec.decode(body)
+
+
+@pytest.mark.parametrize("schema", [0, -1])
+def test_a_format_that_never_was_is_a_format_error(schema: int) -> None:
+    with pytest.raises(JournalFormatError):
+        codec.decode(b'{"type":"MessageQueued","seq":0,"at":1,"parts":[]}', schema)
+
+
+@pytest.mark.parametrize("schema", codec.SCHEMAS)
+def test_the_vectors_of_every_format_keep_loading(schema: int) -> None:
+    lines = (VECTORS / f"schema-{schema}.jsonl").read_bytes().splitlines()
+    events = [codec.decode(line, schema) for line in lines]
+    assert {type(event) for event in events} >= set(ev.AnyEvent.__args__)
+    if schema == 1:
+        assert tuple(events) == ONE_OF_EACH
+
+
+def test_each_format_says_in_one_sentence_what_it_changed() -> None:
+    assert sorted(codec.SCHEMAS) == list(range(1, ev.SCHEMA + 1))
+    assert all(text.endswith(".") for text in codec.SCHEMAS.values())
