@@ -1,1 +1,40 @@
-"""tenlines."""
+"""tenlines: the agent loop, and everything around it that makes a loop survive production."""
+
+from tenlines.agent import Agent, Control, Run
+from tenlines.core.events import Settings
+from tenlines.core.limits import Limits, Price, Repeats, Retry
+from tenlines.core.result import RunResult
+from tenlines.core.transcript import File, Image, Json, Reply, Text, ToolCall, Usage
+from tenlines.errors import ConfigError, RunStopped, TenlinesError
+from tenlines.ports import CallContext, Delta
+from tenlines.teaching import agent_loop, run_agent
+from tenlines.tools import Tool, tool
+
+__all__ = [
+    "Agent",
+    "CallContext",
+    "ConfigError",
+    "Control",
+    "Delta",
+    "File",
+    "Image",
+    "Json",
+    "Limits",
+    "Price",
+    "Repeats",
+    "Reply",
+    "Retry",
+    "Run",
+    "RunResult",
+    "RunStopped",
+    "Settings",
+    "TenlinesError",
+    "Text",
+    "Tool",
+    "ToolCall",
+    "Usage",
+    "agent_loop",
+    "run_agent",
+    "tool",
+]
+__version__ = "0.1.0"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from contextvars import Context, copy_context
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -64,6 +64,22 @@ class LoopThread:
 
         return stop
 
+    def wait_for(self, awaitable: Awaitable[Any]) -> Any:
+        """Run an awaitable to its end and return what it gives, or raise what it raises."""
+        box: SimpleQueue[tuple[Any, BaseException | None]] = SimpleQueue()
+
+        async def work() -> None:
+            try:
+                box.put((await awaitable, None))
+            except BaseException as error:  # noqa: BLE001  # carried over to the caller's thread
+                box.put((None, error))
+
+        self.submit(work())
+        value, error = box.get()
+        if error is not None:
+            raise error
+        return value
+
     def _running(self) -> asyncio.AbstractEventLoop:
         with self._lock:
             if self._loop is None or not self._loop.is_running():
@@ -81,3 +97,33 @@ def _start(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, None], con
 
 workers = Workers()
 loop_thread = LoopThread()
+
+
+async def in_thread(call: Callable[[], Any]) -> Any:
+    """Run a blocking function in one of our threads, which can be left behind (`asyncio.to_thread` cannot).
+
+    Raises:
+        Exception: Whatever the function raises; a StopIteration as the RuntimeError that Python makes of it.
+    """
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[tuple[Any, BaseException | None]] = loop.create_future()
+    context = copy_context()
+
+    def settle(value: Any, error: BaseException | None) -> None:
+        if not done.done():
+            done.set_result((value, error))
+
+    def work() -> None:
+        value, error = None, None
+        try:
+            value = context.run(call)
+        except BaseException as raised:  # noqa: BLE001  # carried over to the caller's thread
+            error = raised
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(settle, value, error)
+
+    workers.submit(work)
+    value, error = await done
+    if error is not None:
+        raise error
+    return value

@@ -1,0 +1,315 @@
+"""`Agent`: a model, tools, instructions and limits, wired to a machine, a driver and a journal.
+
+This is the only place that wires things together. Nothing is decided here either.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeAlias
+
+import msgspec
+
+from tenlines.core import events as ev
+from tenlines.core.events import AnyEvent, Settings
+from tenlines.core.history import mend
+from tenlines.core.limits import Limits
+from tenlines.core.machine import Machine
+from tenlines.core.replay import fold
+from tenlines.core.result import RunResult
+from tenlines.core.transcript import Message, Part, System, User
+from tenlines.drivers import aio, sync
+from tenlines.drivers.recorder import Control, Draft, Parts, Recorder
+from tenlines.errors import ConfigError, stopped
+from tenlines.journal import open_journal
+from tenlines.models.resolve import resolve
+from tenlines.ports import Clock, Delta, Journal, Model, Observer, SystemClock, ToolPort
+from tenlines.tools.load import as_tools
+from tenlines.wire.plain import read_messages
+
+History: TypeAlias = Iterable[Message | Mapping[str, Any]]
+
+
+class Agent:
+    """An agent: give it a task, get an answer or an honest reason why there is none.
+
+    Args:
+        model: `openai:NAME`, `local`, `http://host/v1#NAME`, ...; a function of the messages; a list of
+            scripted replies; or a `Model`.
+        tools: `@tool` functions, plain typed functions, or a dict of functions.
+        instructions: Standing instructions (the system prompt).
+        limits: What a run may use. By default 20 steps.
+        settings: Everything else the machine decides by; `limits` wins over `settings.limits`.
+        name: How runs of this agent are called in the journal.
+        journal: A file, `"memory"`, or a `Journal`; by default a SQLite file in the user's state directory.
+        observers: Who sees the events of every run.
+        clock: Where the time comes from.
+
+    Raises:
+        ConfigError: Something does not fit; the message says what and how to mend it.
+    """
+
+    def __init__(  # noqa: PLR0913  # the front door: one agent, all that it is made of
+        self,
+        model: str | Model | Any,
+        tools: Any = (),
+        *,
+        instructions: str = "",
+        limits: Limits | None = None,
+        settings: Settings | None = None,
+        name: str = "agent",
+        journal: Journal | str | Path | None = None,
+        observers: Sequence[Observer] = (),
+        clock: Clock | None = None,
+    ) -> None:
+        self.model: Model = resolve(model)
+        self.tools: dict[str, ToolPort] = {one.spec.name: one for one in as_tools(tools)}
+        self.instructions, self.name = instructions, name
+        base = settings or Settings()
+        self.settings = base if limits is None else msgspec.structs.replace(base, limits=limits)
+        self.observers, self.clock = tuple(observers), clock or SystemClock()
+        self._journal = journal
+        forced = self.settings.tool_choice
+        if forced not in ("auto", "none", "required") and forced not in self.tools:
+            raise ConfigError(f"tool_choice names {forced!r}, which is not a tool; tools: {', '.join(self.tools)}")
+
+    @property
+    def journal(self) -> Journal:
+        """Where runs are recorded. Opened at first use."""
+        if self._journal is None or isinstance(self._journal, str | Path):
+            self._journal = open_journal(self._journal)
+        return self._journal
+
+    # --- running ------------------------------------------------------------------------------------
+
+    def run_sync(
+        self,
+        task: str | Sequence[Part] | None,
+        *,
+        messages: History = (),
+        limits: Limits | None = None,
+        control: Control | None = None,
+        raise_on_stop: bool = True,
+    ) -> RunResult:
+        """Run a task to its end. Needs no event loop, and works inside a running one.
+
+        Args:
+            task: What is to be done; None to go on with `messages` as they are.
+            messages: The conversation so far, from an earlier `result.messages` or as dicts. Never changed.
+            limits: Instead of the agent's, for this run.
+            control: A hand on the run, for another thread.
+            raise_on_stop: Raise `RunStopped` when there is no answer; False returns the result in any case.
+
+        Raises:
+            RunStopped: The run ended without an answer; `.result` has everything.
+            KeyboardInterrupt: As it came, after the log was closed.
+        """
+        return _outcome(sync.drive(self._begin(task, messages, limits, control)), raise_on_stop)
+
+    async def run(
+        self,
+        task: str | Sequence[Part] | None,
+        *,
+        messages: History = (),
+        limits: Limits | None = None,
+        control: Control | None = None,
+        raise_on_stop: bool = True,
+    ) -> RunResult:
+        """The same as `run_sync`, for asyncio."""
+        return _outcome(await aio.drive(self._begin(task, messages, limits, control)), raise_on_stop)
+
+    def stream(self, task: str | Sequence[Part] | None, *, messages: History = (), limits: Limits | None = None) -> Run:
+        """Start a run that is watched: `async for event in agent.stream(task)`.
+
+        What comes are events, and `Delta`s of the reply that is being written. The run is the same whether it is
+        watched or not.
+        """
+        return Run(self, task, messages, limits)
+
+    def resume_sync(
+        self,
+        run_id: str,
+        *,
+        limits: Limits | None = None,
+        control: Control | None = None,
+        raise_on_stop: bool = True,
+    ) -> RunResult:
+        """Go on with a run of the journal: after a limit, a cancel, a crash. Nothing is repeated.
+
+        A run that is answered already is returned as it is. A call that had started when the process died runs
+        again only if its tool is `read_only` or `idempotent`; any other is reported as in doubt.
+
+        Args:
+            limits: The limits from now on, counted over the whole run; None keeps them.
+
+        Raises:
+            RunNotFound: The journal has no such run.
+            RunStopped: As in `run_sync`.
+        """
+        return _outcome(sync.drive(self._reopen(run_id, limits, control)), raise_on_stop)
+
+    async def resume(
+        self,
+        run_id: str,
+        *,
+        limits: Limits | None = None,
+        control: Control | None = None,
+        raise_on_stop: bool = True,
+    ) -> RunResult:
+        """The same as `resume_sync`, for asyncio."""
+        return _outcome(await aio.drive(self._reopen(run_id, limits, control)), raise_on_stop)
+
+    # --- wiring -------------------------------------------------------------------------------------
+
+    def _begin(
+        self,
+        task: str | Sequence[Part] | None,
+        messages: History,
+        limits: Limits | None,
+        control: Control | None,
+        watchers: tuple[Observer, ...] = (),
+    ) -> Parts:
+        said = read_messages([*messages])
+        if task is not None:
+            said = (*said, User(read_task(task)))
+        if not said:
+            raise ConfigError("there is nothing to do: give a task, or messages to go on from")
+        if self.instructions and not any(isinstance(one, System) for one in said):
+            said = (System(self.instructions), *said)
+        history = mend(said)
+        settings = self.settings if limits is None else msgspec.structs.replace(self.settings, limits=limits)
+        parts = self._parts(Machine(), new_run_id(), control, watchers)
+        start = {
+            "run_id": parts.run_id,
+            "agent": self.name,
+            "model": self.model.name,
+            "messages": history.messages,
+            "tools": tuple(one.spec for one in self.tools.values()),
+            "settings": settings,
+            "repairs": history.repairs,
+        }
+        Recorder(parts).record(Draft(ev.RunStarted, start))
+        return parts
+
+    def _reopen(self, run_id: str, limits: Limits | None, control: Control | None) -> Parts:
+        parts = self._parts(fold(self.journal.read(run_id)), run_id, control, ())
+        ended = parts.machine.state.ended
+        if ended is not None and ended.status == "answered":
+            return parts
+        recorder = Recorder(parts)
+        recorder.record(Draft(ev.RunResumed, {"tools": tuple(one.spec for one in self.tools.values())}))
+        if limits is not None:
+            recorder.record(Draft(ev.LimitsRaised, {"limits": limits}))
+        recorder.commit()  # from here on the run is ours: a second owner finds the number taken
+        return parts
+
+    def _parts(self, machine: Machine, run_id: str, control: Control | None, watchers: tuple[Observer, ...]) -> Parts:
+        return Parts(
+            machine,
+            run_id,
+            self.model.session(),
+            self.tools,
+            self.journal,
+            self.clock,
+            self.observers + watchers,
+            control,
+        )
+
+
+class Run:
+    """A run that is under way under asyncio: watch it, talk to it, stop it, wait for it.
+
+    Iterating gives events and deltas; leaving the loop early cancels the run. `await run` gives the result.
+    """
+
+    def __init__(
+        self, agent: Agent, task: str | Sequence[Part] | None, messages: History, limits: Limits | None
+    ) -> None:
+        self.control = Control()
+        self._seen: asyncio.Queue[AnyEvent | Delta | None] = asyncio.Queue()
+        self._parts = agent._begin(task, messages, limits, self.control, (_Watch(self._seen),))
+        self.run_id = self._parts.run_id
+        self._task: asyncio.Task[RunResult] | None = None
+
+    def say(self, text: str) -> None:
+        """Tell the model something as soon as the exchange at hand is closed."""
+        self.control.say(text)
+
+    def cancel(self, *, now: bool = False) -> None:
+        """Stop after what is running, or at once."""
+        self.control.cancel(now=now)
+
+    async def result(self, *, raise_on_stop: bool = True) -> RunResult:
+        """Wait for the end.
+
+        Raises:
+            RunStopped: The run ended without an answer.
+        """
+        return _outcome(await self._started(), raise_on_stop)
+
+    def __await__(self) -> Any:
+        return self.result().__await__()
+
+    async def __aiter__(self) -> AsyncIterator[AnyEvent | Delta]:
+        task = self._started()
+        try:
+            while (seen := await self._seen.get()) is not None:
+                yield seen
+        finally:
+            if not task.done():
+                task.cancel()
+                await asyncio.wait([task])
+        _outcome(task.result(), True)
+
+    async def __aenter__(self) -> Run:
+        self._started()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        task = self._started()
+        if kind is not None and not task.done():
+            task.cancel()
+        await asyncio.wait([task])
+
+    def _started(self) -> asyncio.Task[RunResult]:
+        if self._task is None:
+            self._task = asyncio.get_running_loop().create_task(aio.drive(self._parts))
+            self._task.add_done_callback(lambda _: self._seen.put_nowait(None))
+        return self._task
+
+
+class _Watch:
+    """Passes what happens on to whoever iterates. A queue without a bound: watching never slows a run."""
+
+    def __init__(self, seen: asyncio.Queue[AnyEvent | Delta | None]) -> None:
+        self.on_event = self.on_delta = seen.put_nowait
+
+
+def read_task(task: str | Sequence[Part]) -> tuple[Part, ...]:
+    """A task as parts.
+
+    Raises:
+        ConfigError: It is empty, or not made of text and parts.
+    """
+    parts = () if isinstance(task, str) and not task.strip() else read_messages([{"role": "user", "content": task}])
+    if not parts or not isinstance(parts[0], User):
+        raise ConfigError("the task is empty: say what is to be done")
+    return parts[0].parts
+
+
+def new_run_id() -> str:
+    """A new id: 12 characters, no vowels that could spell something, unique enough for a journal of billions."""
+    alphabet = "bcdfghjkmnpqrstvwxyz23456789"
+    return "".join(secrets.choice(alphabet) for _ in range(12))
+
+
+def _outcome(result: RunResult, raise_on_stop: bool) -> RunResult:
+    if raise_on_stop and result.status not in ("answered", "awaiting_approval"):
+        raise stopped(result)
+    return result
