@@ -51,6 +51,8 @@ class ToolSpec(msgspec.Struct, frozen=True):
     final: bool = False
     """Its result is the answer and ends the run."""
     timeout_s: float | None = None
+    source: str = ""
+    """The file that the tool was loaded from, so that a run can be resumed by its id alone."""
 
 
 class Settings(msgspec.Struct, frozen=True):
