@@ -7,6 +7,7 @@ from collections.abc import Callable
 import msgspec
 
 from tenlines.core.events import SCHEMA, AnyEvent
+from tenlines.core.outcomes import encodable
 from tenlines.core.transcript import JsonObject
 from tenlines.errors import JournalFormatError
 
@@ -20,8 +21,28 @@ _UPGRADES: dict[int, Callable[[JsonObject], JsonObject]] = {}
 
 _encoder = msgspec.json.Encoder()
 _decoder: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)
-encode = _encoder.encode
-"""One event as JSON bytes; `type` is the name of its class."""
+
+
+def encode(event: AnyEvent) -> bytes:
+    """One event as JSON bytes; `type` is the name of its class.
+
+    Text that no encoder takes (lone surrogates) is written with U+FFFD: a record that is a character off is better
+    than a run that cannot be recorded.
+    """
+    try:
+        return _encoder.encode(event)
+    except UnicodeEncodeError:
+        return _encoder.encode(_scrub(msgspec.to_builtins(event)))
+
+
+def _scrub(value: object) -> object:
+    if isinstance(value, str):
+        return encodable(value)
+    if isinstance(value, list | tuple):
+        return [_scrub(one) for one in value]
+    if isinstance(value, dict):
+        return {_scrub(key): _scrub(one) for key, one in value.items()}
+    return value
 
 
 def decode(body: bytes | str, schema: int = SCHEMA) -> AnyEvent:

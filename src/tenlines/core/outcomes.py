@@ -144,6 +144,7 @@ def quote(text: str, limit: int = QUOTE) -> str:
 
 
 _UNSENDABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
 ERROR_CHARS = 4000
 """How much of an exception's message a model is shown."""
 
@@ -154,6 +155,11 @@ def sendable(text: str) -> str:
     if _UNSENDABLE.search(text) is None:
         return text
     return _UNSENDABLE.sub(lambda m: "\ufffd" if m[0] >= "\ud800" else f"\\x{ord(m[0]):02x}", text)
+
+
+def encodable(text: str) -> str:
+    """Text that encodes as UTF-8: lone surrogates become U+FFFD, everything else stays."""
+    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
 
 
 def bounded(text: str, limit: int = ERROR_CHARS) -> str:

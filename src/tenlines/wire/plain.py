@@ -11,7 +11,7 @@ from typing import Any, TypeGuard, get_args
 
 import msgspec
 
-from tenlines.core.outcomes import sendable
+from tenlines.core.outcomes import encodable, sendable
 from tenlines.core.transcript import (
     Assistant,
     File,
@@ -97,7 +97,11 @@ def read_call(call: object) -> ToolCall:
     elif not isinstance(arguments, str):
         arguments = _json(arguments)
     identity, name = call.get("id"), inner.get("name")
-    return ToolCall(identity if isinstance(identity, str) else "", name if isinstance(name, str) else "", arguments)
+    return ToolCall(
+        encodable(identity) if isinstance(identity, str) else "",
+        encodable(name) if isinstance(name, str) else "",
+        encodable(arguments),
+    )
 
 
 def read_reply(value: object) -> Reply:
