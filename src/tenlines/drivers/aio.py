@@ -43,9 +43,10 @@ async def drive(parts: Parts) -> RunResult:
     except JournalError as error:
         await driver.give_up()
         return recorder.failed(error)
-    except (asyncio.CancelledError, KeyboardInterrupt, SystemExit) as stop:
+    except BaseException as stop:
         await driver.give_up()
-        recorder.interrupt(f"stopped by {type(stop).__name__}")
+        if not isinstance(stop, Exception):
+            recorder.interrupt(f"stopped by {type(stop).__name__}")
         raise
     return recorder.result()
 

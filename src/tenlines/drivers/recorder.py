@@ -143,9 +143,18 @@ class Recorder:
         self.commit()
 
     def interrupt(self, reason: str) -> None:
-        """Close the log after the program was told to stop: every open call gets its truthful result."""
+        """Close the log after the program was told to stop: every open call gets its truthful result.
+
+        If that fails, the log stays as it is: open, valid, and resumable like that of a crash.
+        """
         if self.machine.state.phase in (Phase.NEW, Phase.ENDED):
             return
+        try:
+            self._close_log(reason)
+        except (JournalError, InternalError):
+            _log.warning("run %s could not be closed; it can be resumed as after a crash", self._run_id, exc_info=True)
+
+    def _close_log(self, reason: str) -> None:
         self.record(Draft(ev.CancelRequested, {"mode": "now", "reason": reason}))
         while isinstance(effect := self.machine.next(self.now()), RunTools):
             for refusal in effect.refusals:

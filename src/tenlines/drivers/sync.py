@@ -41,9 +41,10 @@ def drive(parts: Parts) -> RunResult:
     except JournalError as error:
         driver.give_up()
         return recorder.failed(error)
-    except (KeyboardInterrupt, SystemExit) as stop:
+    except BaseException as stop:
         driver.give_up()
-        recorder.interrupt(f"stopped by {type(stop).__name__}")
+        if not isinstance(stop, Exception):
+            recorder.interrupt(f"stopped by {type(stop).__name__}")
         raise
     return recorder.result()
 
