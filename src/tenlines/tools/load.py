@@ -149,7 +149,8 @@ def load_tools(path: str | Path) -> list[Tool[..., Any]]:
         own = [tool(value) for name, value in values if _is_own_function(module, name, value)]
     if not own:
         raise ConfigError(f"{path} has no tools: decorate a function with @tool, or write functions with types in it")
-    tools = list({id(one): one for one in own}.values())
+    source = str(Path(path).expanduser().absolute())
+    tools = [one.loaded_from(source) for one in {id(one): one for one in own}.values()]
     for one in tools:
         _checked(one)
     _refuse_duplicates(list(tools))

@@ -61,6 +61,7 @@ class _Plan:
     """What is known of a function, shared by all objects that it is bound to. The schema is built at first need."""
 
     is_classmethod = False
+    source = ""
 
     def __init__(self, function: Callable[..., Any], options: Options, names: Mapping[str, Any]) -> None:
         self.options, self.function = options, function
@@ -75,9 +76,9 @@ class _Plan:
 
             self.location = locate(self.name, function)
 
-    def renamed(self, name: str) -> _Plan:
+    def changed(self, name: str, source: str, location: Location | None) -> _Plan:
         plan = copy.copy(self)
-        plan.name = _name_of(self.function, name)
+        plan.name, plan.source, plan.location = _name_of(self.function, name), source, location
         for built in ("schema", "validate", "is_plain", "spec"):
             plan.__dict__.pop(built, None)
         return plan
@@ -112,6 +113,7 @@ class _Plan:
             repeatable=options.repeatable,
             final=options.final,
             timeout_s=options.timeout_s,
+            source=self.source,
         )
 
     @functools.cached_property
@@ -163,7 +165,18 @@ class Tool(Generic[P, R]):
 
     def renamed(self, name: str) -> Tool[P, R]:
         """The same tool under another name."""
-        return Tool(self._function, self._plan.renamed(name), is_bound=not self.needs_instance)
+        return self._changed(name, self._plan.source, self._plan.location)
+
+    def loaded_from(self, source: str) -> Tool[P, R]:
+        """The same tool, with the file that it can be loaded from again."""
+        return self._changed(self.name, source, self._plan.location)
+
+    def in_process(self) -> Tool[P, R]:
+        """The same tool, run in this process whatever `isolate` says."""
+        return self._changed(self.name, self._plan.source, None)
+
+    def _changed(self, name: str, source: str, location: Location | None) -> Tool[P, R]:
+        return Tool(self._function, self._plan.changed(name, source, location), is_bound=not self.needs_instance)
 
     def __repr__(self) -> str:
         return f"<tool {self.name}>"
@@ -236,15 +249,11 @@ class Tool(Generic[P, R]):
 
     def call(self, bound: Bound, ctx: CallContext) -> Any:
         """Run it. May raise anything. Returns an awaitable where `is_async`."""
-        if self._plan.location is None:
-            return self.call_here(bound, ctx)
-        from tenlines.tools.isolated import run
-
-        return run(self._plan.location, bound.arguments, ctx, self._max_chars)
-
-    def call_here(self, bound: Bound, ctx: CallContext) -> Any:
-        """Run it in this process, whatever `isolate` says."""
         arguments: dict[str, Any] = bound.arguments
+        if self._plan.location is not None:
+            from tenlines.tools.isolated import run
+
+            return run(self._plan.location, arguments, ctx, self._max_chars)
         context_name = self._plan.signature.context_name
         if context_name:
             arguments = {**arguments, context_name: ctx}
