@@ -75,7 +75,7 @@ class Price(msgspec.Struct, frozen=True, kw_only=True):
 
     def worst(self, input_tokens: int, output_tokens: int) -> float:
         """The most that a request of this size can cost."""
-        dearest = max(self.input, self.cache_write or 0.0)
+        dearest = max(self.input, self.cache_read or 0.0, self.cache_write or 0.0)
         return (input_tokens * dearest + output_tokens * self.output) / 1e6
 
 

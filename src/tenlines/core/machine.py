@@ -20,11 +20,13 @@ from collections.abc import Callable, Iterable
 from typing import Any
 from zlib import crc32
 
+import msgspec
+
+from tenlines.core import codec, outcomes
 from tenlines.core import events as ev
-from tenlines.core import outcomes
 from tenlines.core.effects import CallModel, Effect, Finish, Refusal, RunnableCall, RunTools, Sleep
 from tenlines.core.history import first_fault
-from tenlines.core.limits import Limits, Retry, reserve
+from tenlines.core.limits import Limits, Retry, Verdict, reserve
 from tenlines.core.repeats import Signature, signature
 from tenlines.core.result import CallRecord, RunResult, RunUsage
 from tenlines.core.state import Exchange, OpenCall, Phase, State, Stop
@@ -39,11 +41,12 @@ from tenlines.core.transcript import (
     Text,
     ToolCall,
     TranscriptView,
+    Usage,
     User,
     estimate_tokens,
     text_of,
 )
-from tenlines.errors import InvalidEvent
+from tenlines.errors import InvalidEvent, JournalFormatError
 
 _RUNS_CALLS = frozenset({"end", "tool_calls", "stop_sequence"})
 """Stop reasons that leave the calls of a reply runnable. Presence of calls wins over `end` (protocol: many
@@ -82,11 +85,12 @@ class Machine:
         if handler is None:
             raise InvalidEvent(f"expected an event of a run, got {type(event).__name__}")
         phases, handle = handler
+        event = _as_read(event)
         if event.seq != state.seq + 1:
             raise InvalidEvent(f"{type(event).__name__} has seq {event.seq!r}, expected {state.seq + 1}")
         if state.phase not in phases:
             raise InvalidEvent(f"{type(event).__name__} cannot happen while the run is {state.phase.value}")
-        if not (isinstance(event.at, (int, float)) and 0 <= event.at < 1e12):
+        if not 0 <= event.at < 1e12:
             raise InvalidEvent(f"{type(event).__name__} has no usable time: at={event.at!r}")
         handle(state, event)
         state.seq += 1
@@ -134,6 +138,18 @@ class Machine:
         )
 
 
+def _as_read(event: ev.AnyEvent) -> ev.AnyEvent:
+    """The event as the journal gives it back, so that the live machine never knows more than the log.
+
+    It costs about a microsecond and catches every wrong type, NaN and half a surrogate pair before a handler
+    has changed anything.
+    """
+    try:
+        return codec.decode(codec.encode(event))
+    except (TypeError, ValueError, OverflowError, RecursionError, JournalFormatError) as error:
+        raise InvalidEvent(f"{type(event).__name__} cannot be journalled: {error}") from error
+
+
 # --- what to do next ----------------------------------------------------------------------------------
 
 
@@ -152,12 +168,9 @@ def _next(state: State, now: float) -> Effect:
 
 def _next_request(state: State, now: float) -> Effect:
     """READY: guard every limit, then ask the model."""
-    limits, account = state.limits, state.account
-    if limits.steps is not None and account.steps >= limits.steps and state.last_words != "due":
-        return Finish("max_steps", f"the limit of {limits.steps} steps was reached without an answer", None)
-    verdict = reserve(account, limits, state.settings.price, state.estimated_tokens, state.settings.max_output_tokens)
-    if verdict.refusal:
-        return Finish("budget", verdict.refusal, None)
+    limits, account, verdict = state.limits, state.account, _reserve(state)
+    if spent := _spent(state, verdict):
+        return spent
     deadline = _deadline(state)
     starts_at = max(now, state.retry_at or 0.0)
     if deadline is not None and starts_at >= deadline:
@@ -179,6 +192,19 @@ def _next_request(state: State, now: float) -> Effect:
     )
 
 
+def _reserve(state: State) -> Verdict:
+    settings = state.settings
+    return reserve(state.account, state.limits, settings.price, state.estimated_tokens, settings.max_output_tokens)
+
+
+def _spent(state: State, verdict: Verdict) -> Finish | None:
+    """The end of a run that has no step or no budget left for another request."""
+    steps = state.limits.steps
+    if steps is not None and state.account.steps >= steps and state.last_words != "due":
+        return Finish("max_steps", f"the limit of {steps} steps was reached without an answer", None)
+    return Finish("budget", verdict.refusal, None) if verdict.refusal else None
+
+
 def _tool_choice(state: State) -> str:
     """Force a tool only until the model obeyed once, and never when no call could run."""
     choice = state.settings.tool_choice
@@ -194,27 +220,33 @@ def _tool_choice(state: State) -> str:
 def _next_calls(state: State, now: float) -> RunTools:
     """AWAITING_TOOLS: the refusals that are due, and the calls that may run together now.
 
-    Read-only calls that stand side by side run together; any other runs alone, in the order asked. A call that
-    is under way is waited for.
+    Read-only calls that stand side by side run together; any other, and one whose result may be the answer, runs
+    alone, in the order asked. A call that is under way is waited for.
     """
     exchange, deadline = _open(state), _deadline(state)
     why = _why_nothing_runs(state, exchange, now, deadline)
+    drains = state.cancel == "drain" and exchange.final is None and (deadline is None or now < deadline)
     budget = state.limits.tool_calls
     room = None if budget is None else budget - state.account.tool_calls
     refusals: list[Refusal] = []
     calls: list[RunnableCall] = []
+    busy = False
     for index in range(exchange.cursor, len(exchange.order)):
         position = exchange.order[index]
         one = exchange.calls[position]
         if one.outcome is not None:
             continue
+        if drains and one.started and one.refusal is None:
+            continue  # it may finish
         if why or one.refusal is not None:
             refusals.append(_refusal(exchange, position, why))
             continue
         assert one.spec is not None and one.arguments is not None
-        if not one.spec.read_only and (calls or one.started):
+        alone = not one.spec.read_only or one.spec.final
+        if alone and (calls or busy or one.started):
             break
         if one.started:
+            busy = True
             continue
         if room is not None and room <= 0 and not one.counted:
             if not calls:
@@ -223,7 +255,7 @@ def _next_calls(state: State, now: float) -> RunTools:
             break
         calls.append(_runnable(state, exchange.step, position, one))
         room = None if room is None else room - (not one.counted)
-        if not one.spec.read_only:
+        if alone:
             break
     return RunTools(tuple(refusals), tuple(calls), state.settings.max_parallel, deadline)
 
@@ -244,7 +276,7 @@ def _refusal(exchange: Exchange, position: int, why: str) -> Refusal:
     if one.refusal is not None:
         return Refusal(exchange.step, position, one.refusal, one.refusal_text)
     assert one.spec is not None
-    if one.started:
+    if one.counted:  # it started here, or before a crash
         outcome: Outcome = "cancelled" if one.spec.read_only else "in_doubt"
         return Refusal(exchange.step, position, outcome, outcomes.interrupted(one.spec.name, one.spec.read_only))
     return Refusal(exchange.step, position, "not_executed", outcomes.not_executed(one.call.name, why))
@@ -283,9 +315,7 @@ def _open(state: State) -> Exchange:
 def _on_run_started(state: State, event: ev.RunStarted) -> None:
     if broken := first_fault(event.messages):
         raise InvalidEvent(f"the run cannot start from this history: {broken}")
-    names = [spec.name for spec in event.tools]
-    if len(set(names)) != len(names):
-        raise InvalidEvent(f"two tools have the same name: {sorted(n for n in names if names.count(n) > 1)[0]!r}")
+    _check_tools(event.tools)
     state.start, state.settings, state.limits = event, event.settings, event.settings.limits
     _set_tools(state, event.tools)
     for message in event.messages:
@@ -294,6 +324,12 @@ def _on_run_started(state: State, event: ev.RunStarted) -> None:
             state.ids.update(call.id for call in message.calls)
     state.session_began = event.at
     state.phase = Phase.READY
+
+
+def _check_tools(tools: tuple[ev.ToolSpec, ...]) -> None:
+    names = [spec.name for spec in tools]
+    if len(set(names)) != len(names):
+        raise InvalidEvent(f"two tools have the same name: {min(n for n in names if names.count(n) > 1)!r}")
 
 
 def _set_tools(state: State, tools: tuple[ev.ToolSpec, ...]) -> None:
@@ -308,10 +344,11 @@ def _on_run_resumed(state: State, event: ev.RunResumed) -> None:
     """A new owner: what was in flight is settled, what stopped the run is forgiven, the clock starts anew."""
     if state.ended is not None and state.ended.status == "answered":
         raise InvalidEvent("the run is answered; there is nothing to resume")
+    _check_tools(event.tools)
     _set_tools(state, event.tools)
     state.worked_s += max(0.0, state.at - state.session_began)
     state.session_began = event.at
-    state.cancel, state.last_words, state.partial = "", "", ""
+    state.cancel, state.cancel_reason, state.last_words, state.partial = "", "", "", ""
     state.blanks = state.attempt = 0
     state.retry_at, state.last_error = None, ""
     if state.phase is Phase.AWAITING_TOOLS:
@@ -324,31 +361,29 @@ def _on_run_resumed(state: State, event: ev.RunResumed) -> None:
     state.repeats.forgive()
     state.ended = None
     state.phase = Phase.READY
+    _release_queue(state)
 
 
 def _settle_doubts(state: State, exchange: Exchange) -> None:
-    """After a crash: calls that had started run again only where that is safe; the others are in doubt."""
+    """After a crash: calls that had ever started run again only where that is safe; the others are in doubt."""
     exchange.stop = None
     for one in exchange.calls:
         if one.outcome is not None or one.refusal is not None:
             continue
         assert one.spec is not None
-        if one.started and not (one.spec.read_only or one.spec.idempotent):
-            one.refusal, one.refusal_text = "in_doubt", outcomes.interrupted(one.spec.name, False)
-            continue
-        spec = state.tools.get(one.spec.name)
-        if one.started and spec is None:
-            one.refusal, one.refusal_text = (
-                "in_doubt",
-                outcomes.interrupted(one.spec.name, one.spec.read_only),
-            )
+        name, spec = one.spec.name, state.tools.get(one.spec.name)
+        if one.counted and not (_may_repeat(one.spec) and _may_repeat(spec)):
+            one.refusal, one.refusal_text = "in_doubt", outcomes.interrupted(name, one.spec.read_only)
         elif spec is None:
-            one.refusal, one.refusal_text = (
-                "unknown_tool",
-                outcomes.unknown_tool(one.asked.name, tuple(state.tools)),
-            )
+            one.refusal, one.refusal_text = "unknown_tool", outcomes.unknown_tool(name, tuple(state.tools))
         else:
-            one.started, one.spec = False, spec
+            one.started = False
+            if not (one.counted and spec.read_only):  # of what has run, the weaker promise holds
+                one.spec = spec
+
+
+def _may_repeat(spec: ev.ToolSpec | None) -> bool:
+    return spec is not None and (spec.read_only or spec.idempotent)
 
 
 def _on_limits_raised(state: State, event: ev.LimitsRaised) -> None:
@@ -365,6 +400,7 @@ def _on_message_queued(state: State, event: ev.MessageQueued) -> None:
         return
     if state.stop is not None and state.stop.status == "answered":
         state.stop = state.answer = None  # what a person says is never lost: the answer was not the last word
+        _stop_if_cancelled(state)
     _append(state, message)
 
 
@@ -406,6 +442,8 @@ def _on_step_started(state: State, event: ev.StepStarted) -> None:
         )
     if state.stop is not None:
         raise InvalidEvent(f"the run has to end as {state.stop.status}; no further step may start")
+    if spent := _spent(state, _reserve(state)):
+        raise InvalidEvent(f"the run has to end as {spent.status}; no further step may start: {spent.reason}")
     if state.attempt:
         state.account.retries += 1
     if state.last_words == "due":
@@ -449,6 +487,8 @@ def _on_model_replied(state: State, event: ev.ModelReplied) -> None:
     reply = event.reply
     if event.step != state.account.steps + 1 or not isinstance(reply, Reply):
         raise InvalidEvent(f"ModelReplied is for step {event.step!r}, expected step {state.account.steps + 1}")
+    if (reply.dollars or 0.0) < 0 or any((count or 0) < 0 for count in msgspec.structs.astuple(reply.usage or Usage())):
+        raise InvalidEvent(f"a reply cannot use less than nothing: {reply.usage!r}, dollars={reply.dollars!r}")
     state.account.settle(reply.usage, _dollars(state, reply))
     state.attempt, state.last_error = 0, ""
     state.warnings.extend(reply.remarks)
@@ -471,11 +511,14 @@ def _dollars(state: State, reply: Reply) -> float | None:
 
 def _take_words(state: State, reply: Reply) -> None:
     """A reply without calls: an answer, or one of the ways in which it is none."""
-    is_blank = not reply.text.strip() and not state.settings.empty_is_answer
-    if not is_blank:
-        _append(state, Assistant(reply.text, (), reply.opaque))
-        state.partial = reply.text
-    state.sent = len(state.messages)
+    says = reply.text if reply.text.strip() else ""
+    keeps_opaque = bool(reply.opaque) and (reply.stop == "pause" or state.settings.empty_is_answer)
+    is_blank = not (says or keeps_opaque or state.settings.empty_is_answer)
+    if says or keeps_opaque:  # an assistant message that says nothing is taken by no provider
+        _append(state, Assistant(says, (), reply.opaque))
+    state.partial = says or state.partial
+    state.sent, was_last = len(state.messages), not state.queue
+    _release_queue(state)
     if reply.stop in ("content_filter", "refusal"):
         state.stop = Stop(
             "refused", "the model declined to answer" if reply.stop == "refusal" else _WHY_NOT[reply.stop]
@@ -488,11 +531,7 @@ def _take_words(state: State, reply: Reply) -> None:
         state.stop = Stop("truncated_reply", "the reply was cut off by the output limit")
     elif is_blank or reply.stop == "malformed_call":
         _blank(state, "malformed" if reply.stop == "malformed_call" else "empty")
-    elif reply.stop == "pause":
-        _release_queue(state)
-    elif state.queue:
-        _release_queue(state)  # a person spoke while the model was writing: this was not the last word
-    else:
+    elif reply.stop != "pause" and was_last:  # what a person said meanwhile makes it not the last word
         _warn_of_text_call(state, reply.text)
         state.answer, state.stop = reply.text, Stop("answered", "")
 
@@ -500,7 +539,6 @@ def _take_words(state: State, reply: Reply) -> None:
 def _blank(state: State, what: str) -> None:
     """A reply that says nothing: ask again, a few times, with a word on why."""
     state.blanks += 1
-    _release_queue(state)
     if state.blanks > state.settings.blank_replies:
         state.stop = Stop("empty_reply", f"the model's reply was {what}, {state.blanks} times in a row")
         return
@@ -632,10 +670,14 @@ def _on_call_failed(state: State, event: ev.CallFailed) -> None:
         budget = state.limits.tool_calls
         over = budget is not None and state.account.tool_calls >= budget
         stopped = _why_nothing_runs(state, exchange, event.at, _deadline(state))
-        if not over and not stopped:
+        if one.counted or not (over or stopped):
             raise InvalidEvent(f"CallFailed says 'not_executed', but nothing keeps {one.call.name!r} from running")
         exchange.over_limit = exchange.over_limit or (over and not stopped)
-    _answer(state, event.position, event.outcome, (Text(event.text),))
+    outcome, text = event.outcome, event.text
+    if one.counted and not one.started and one.spec is not None and not one.spec.read_only:
+        # It ran before a crash. That it is refused now does not mean that it never took effect.
+        outcome, text = "in_doubt", outcomes.interrupted(one.spec.name, False)
+    _answer(state, event.position, outcome, (Text(text),))
 
 
 def _on_call_timed_out(state: State, event: ev.CallTimedOut) -> None:
@@ -646,7 +688,7 @@ def _on_call_timed_out(state: State, event: ev.CallTimedOut) -> None:
 
 def _on_call_abandoned(state: State, event: ev.CallAbandoned) -> None:
     one = _find(state, event, started=None)
-    if not one.started and one.refusal != event.outcome:
+    if not one.counted and one.refusal != event.outcome:
         raise InvalidEvent(f"CallAbandoned: call {event.position} of step {event.step} has not started")
     harmless = one.spec is not None and one.spec.read_only
     if event.outcome not in ("in_doubt", "cancelled") or (event.outcome == "cancelled" and not harmless):
@@ -745,7 +787,7 @@ def _go_on(state: State, exchange: Exchange, notes: Iterable[str]) -> None:
 def _offer_last_words(state: State) -> None:
     """At the step limit, where asked for: one more request, without tools, for what is known."""
     limits = state.limits
-    if limits.last_words and limits.steps and state.account.steps >= limits.steps and not state.last_words:
+    if limits.last_words and limits.steps and state.account.steps == limits.steps and not state.last_words:
         state.last_words = "due"
         _append(state, Note("The step limit is reached. Answer now with what you know; no tool can be called."))
 
