@@ -1,0 +1,1 @@
+"""Ways to reach a model, one file each. Nothing is imported until it is used."""
