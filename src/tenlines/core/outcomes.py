@@ -11,10 +11,13 @@ import re
 
 import msgspec
 
-from tenlines.core.transcript import JsonObject
+from tenlines.core.transcript import JsonObject, JsonValue
 
 QUOTE = 300
 """Characters of a model's own words that are quoted back to it."""
+DEEPEST = 64
+"""Levels of nesting in arguments. How deep a parser gets before Python's own limit depends on who called it, and a
+replay must read what the live run read."""
 LISTED = 20
 """Tool names that are listed to a model that asked for one that does not exist."""
 
@@ -46,12 +49,24 @@ def parse_arguments(raw: str) -> ParsedArguments:
         return ParsedArguments(None, "are not valid JSON: they hold characters that are not Unicode text")
     except msgspec.MsgspecError as error:
         return ParsedArguments(None, f"are not valid JSON: {error}")
+    if raw.count("[") + raw.count("{") > DEEPEST and _is_deeper_than(DEEPEST, value):
+        return ParsedArguments(None, "are nested too deeply to be read")
     if isinstance(value, dict):
         return ParsedArguments(value)
     kinds = {list: "an array", str: "a string", bool: "true or false"}
     return ParsedArguments(
         None, f"must be one JSON object with the parameters by name, not {kinds.get(type(value), 'a number')}"
     )
+
+
+def _is_deeper_than(levels: int, value: JsonValue) -> bool:
+    level: list[JsonValue] = [value]
+    for _ in range(levels):
+        inner = [one.values() if isinstance(one, dict) else one for one in level if isinstance(one, dict | list)]
+        level = [one for many in inner for one in many]
+        if not level:
+            return False
+    return any(isinstance(one, dict | list) for one in level)
 
 
 def canonical(arguments: JsonObject) -> str:
