@@ -265,6 +265,14 @@ def test_a_call_that_acts_waits_for_the_reading_calls_before_it() -> None:
     assert [call.position for call in run.effect.calls] == [1]
 
 
+def test_a_driver_cannot_start_a_call_that_acts_beside_another() -> None:
+    run = Run().call("send", "send", "look").start(0)
+    for position in (1, 2):
+        why = run.refuses(ev.CallStarted, step=1, position=position, key=f"r:1:{position}")
+        assert "under way" in why
+    run.returned(0).start(1)
+
+
 def test_a_final_tool_runs_alone_even_if_it_only_reads() -> None:
     run = Run().call("look", "tell", "look")
     assert [call.name for call in run.effect.calls] == ["tell"]

@@ -230,7 +230,6 @@ def _next_calls(state: State, now: float) -> RunTools:
     room = None if budget is None else budget - state.account.tool_calls
     refusals: list[Refusal] = []
     calls: list[RunnableCall] = []
-    busy = False
     for index in range(exchange.cursor, len(exchange.order)):
         position = exchange.order[index]
         one = exchange.calls[position]
@@ -242,12 +241,13 @@ def _next_calls(state: State, now: float) -> RunTools:
             refusals.append(_refusal(exchange, position, why))
             continue
         assert one.spec is not None and one.arguments is not None
-        alone = not one.spec.read_only or one.spec.final
-        if alone and (calls or busy or one.started):
-            break
+        alone = _runs_alone(one.spec)
         if one.started:
-            busy = True
+            if alone:
+                break
             continue
+        if alone and (calls or exchange.under_way):
+            break
         if room is not None and room <= 0 and not one.counted:
             if not calls:
                 refusals.append(_over_limit(exchange, position, budget))
@@ -258,6 +258,10 @@ def _next_calls(state: State, now: float) -> RunTools:
         if alone:
             break
     return RunTools(tuple(refusals), tuple(calls), state.settings.max_parallel, deadline)
+
+
+def _runs_alone(spec: ev.ToolSpec) -> bool:
+    return spec.final or not spec.read_only
 
 
 def _why_nothing_runs(state: State, exchange: Exchange, now: float, deadline: float | None) -> str:
@@ -366,7 +370,7 @@ def _on_run_resumed(state: State, event: ev.RunResumed) -> None:
 
 def _settle_doubts(state: State, exchange: Exchange) -> None:
     """After a crash: calls that had ever started run again only where that is safe; the others are in doubt."""
-    exchange.stop = None
+    exchange.stop, exchange.under_way = None, 0
     for one in exchange.calls:
         if one.outcome is not None or one.refusal is not None:
             continue
@@ -632,7 +636,7 @@ def _find(state: State, event: Any, *, started: bool | None) -> OpenCall:
 
 def _on_call_started(state: State, event: ev.CallStarted) -> None:
     one = _find(state, event, started=False)
-    if one.refusal is not None:
+    if one.refusal is not None or one.spec is None:
         raise InvalidEvent(f"CallStarted: call {event.position} of step {event.step} is refused ({one.refusal})")
     if event.key != _key(state, event.step, event.position):
         raise InvalidEvent(f"CallStarted has key {event.key!r}, expected {_key(state, event.step, event.position)!r}")
@@ -641,6 +645,10 @@ def _on_call_started(state: State, event: ev.CallStarted) -> None:
         raise InvalidEvent(f"CallStarted would pass the limit of {budget} tool calls")
     if state.cancel or _open(state).final is not None:
         raise InvalidEvent("CallStarted: no further call of this exchange may start")
+    exchange = _open(state)
+    if exchange.under_way and (_runs_alone(one.spec) or exchange.alone):
+        raise InvalidEvent(f"CallStarted: {one.call.name!r} cannot start while another call is under way")
+    exchange.under_way, exchange.alone = exchange.under_way + 1, _runs_alone(one.spec)
     one.started = True
     state.account.tool_calls += not one.counted
     one.counted = True
@@ -709,6 +717,7 @@ def _answer(state: State, position: int, outcome: Outcome, parts: tuple[Part, ..
     one = exchange.calls[position]
     one.outcome, one.parts = outcome, parts
     exchange.unanswered -= 1
+    exchange.under_way -= one.started and one.refusal is None
     calls, order, cursor = exchange.calls, exchange.order, exchange.cursor
     while cursor < len(order) and calls[order[cursor]].outcome is not None:
         cursor += 1

@@ -63,6 +63,10 @@ class Exchange(msgspec.Struct):
     unanswered: int
     cursor: int = 0
     """Index into `order`: everything before it is answered."""
+    under_way: int = 0
+    """Calls that have started and have not ended, in the hands of the present owner."""
+    alone: bool = False
+    """The call that is under way lets no other run beside it."""
     blank: str = ""
     """The provider marked the reply as malformed: why the model must try again."""
     final: str | None = None
