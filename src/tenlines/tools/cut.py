@@ -15,6 +15,8 @@ from tenlines.core.transcript import JsonValue
 
 KEPT = "the whole is kept in the run's journal"
 _ESCAPE = re.compile(r"\\(?:x[0-9a-f]{2}|u[0-9a-f]{4})")
+_CONTROL = re.compile("[\x7f-\x9f]")  # the ones that JSON may contain as they are
+_VIRAMA = 9  # joins two consonants of an Indic script
 _MAX_CLUSTER = 64
 """Combining characters that are followed when looking for a place to cut; more is an attack, not a word."""
 
@@ -83,10 +85,10 @@ def boundary(text: str, at: int, *, forward: bool = False) -> int:
 
 def _is_joined(before: str, after: str) -> bool:
     """Whether the two make one character on the screen."""
-    if before == "\u200d":
-        return True
     if after < "\u0300":  # nothing below combines
-        return False
+        return before == "\u200d"
+    if before == "\u200d" or unicodedata.combining(before) == _VIRAMA:
+        return True
     skin_tone = "\U0001f3fb" <= after <= "\U0001f3ff"
     return skin_tone or after == "\u200d" or unicodedata.category(after)[0] == "M"
 
@@ -100,8 +102,18 @@ _SMALL = 60
 
 
 def dumps(value: JsonValue) -> str:
-    """Strict JSON text."""
-    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+    """Strict JSON text without raw control characters."""
+    return _escaped(json.dumps(value, ensure_ascii=False, allow_nan=False))
+
+
+def _escaped(text: str) -> str:
+    if text.isascii() and "\x7f" not in text:
+        return text
+    return _CONTROL.sub(lambda one: f"\\u{ord(one[0]):04x}", text)
+
+
+def _quoted(text: str) -> str:
+    return _escaped(encode_basestring(text))
 
 
 def cut_json(value: JsonValue, limit: int) -> str:
@@ -119,7 +131,7 @@ def cut_json(value: JsonValue, limit: int) -> str:
 def _size(value: JsonValue, cap: int) -> int:
     """Characters of its JSON text; where they are more than `cap`, any number above it."""
     if isinstance(value, str):
-        return len(encode_basestring(value)) if len(value) <= cap else len(value)
+        return len(_quoted(value)) if len(value) <= cap else len(value)
     if not isinstance(value, list | dict):
         return len(dumps(value))
     total = 2
@@ -137,7 +149,7 @@ def _size(value: JsonValue, cap: int) -> int:
 
 
 def _name_size(name: str) -> int:
-    return len(encode_basestring(name)) + 4
+    return len(_quoted(name)) + 4
 
 
 def _cut(value: JsonValue, room: int) -> JsonValue:
@@ -154,8 +166,9 @@ def _cut(value: JsonValue, room: int) -> JsonValue:
 
 def _cut_items(value: list[JsonValue], room: int) -> JsonValue:
     if len(value) <= FEW:
-        shares = _shares([_size(one, room) for one in value], room - 2 - 2 * len(value))
-        if min(shares) >= _SMALL or len(value) == 1:
+        sizes = [_size(one, room) for one in value]
+        shares = _shares(sizes, room - 2 - 2 * len(value))
+        if all(share >= min(size, _SMALL) for size, share in zip(sizes, shares, strict=True)) or len(value) == 1:
             return [_cut(one, share) for one, share in zip(value, shares, strict=True)]
     room -= len(_items_left_out(len(value), len(value))) + 6
     last = _cut(value[-1], max(_SMALL, room // 4))

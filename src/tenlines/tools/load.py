@@ -186,7 +186,7 @@ def import_file(path: str | Path, name: str = "") -> types.ModuleType:
         del sys.modules[name]
         where = error.filename if error.filename and error.filename != str(file) else path
         raise ConfigError(f"{where}, line {error.lineno}: {error.msg}") from error
-    except Exception as error:  # the file is foreign code
+    except (Exception, SystemExit) as error:  # the file is foreign code
         del sys.modules[name]
         raise ConfigError(f"{path} could not be imported: {type(error).__name__}: {str(error)[:300]}") from error
     finally:

@@ -16,8 +16,11 @@ from tenlines.core import outcomes
 from tenlines.core.transcript import JsonObject, JsonValue
 
 MAX_CHARS = 1_900
+BODY_CHARS = 1_200
 LISTED = 8
 """Problems that are told one by one."""
+MAX_DEPTH = 50
+"""Levels of nesting in which JSON texts are looked for."""
 QUOTED = 100
 """Characters of a wrong value that are quoted."""
 
@@ -72,16 +75,23 @@ def explain(tool: str, parameters: JsonObject, arguments: JsonObject, errors: It
     told = dict[_Path, list[Mapping[str, Any]]]()
     for error in errors:
         told.setdefault(_path(arguments, error), []).append(error)
-    lines = [_line(tool, parameters, arguments, path, group) for path, group in list(told.items())[:LISTED]]
-    if len(told) > LISTED:
-        lines.append(f"and {len(told) - LISTED:,} more")
+    lines, room = list[str](), BODY_CHARS
+    for path, group in list(told.items())[:LISTED]:
+        line = f"- {_clip(_line(tool, parameters, arguments, path, group), BODY_CHARS // 2)}"
+        room -= len(line) + 1
+        if room < 0:
+            break
+        lines.append(line)
+    if len(told) > len(lines):
+        lines.append(f"- and {len(told) - len(lines):,} more")
     head = f"{tool} did not run: {'its arguments do not' if len(told) > 1 else 'one argument does not'} fit."
-    body = _clip("".join(f"\n- {line}" for line in lines), 1_200)
-    return f"{head}{body}\n{outcomes.bounded(_parameters(tool, parameters), 500)}"
+    return "\n".join((head, *lines, outcomes.bounded(_parameters(tool, parameters), 450)))
 
 
 def failed_check(tool: str, error: Exception) -> str:
     """A validator of the tool's own types raised something that is no verdict on the arguments."""
+    if isinstance(error, RecursionError):
+        return f"{tool} did not run: its arguments are nested too deeply."
     return _clip(f"{tool} did not run: checking its arguments failed with {type(error).__name__}: {error}", MAX_CHARS)
 
 
@@ -142,25 +152,28 @@ def _line(tool: str, parameters: JsonObject, arguments: JsonObject, path: _Path,
 
 
 def _demand(group: list[Mapping[str, Any]]) -> str:
-    expected = list[str]()
-    for error in group:
-        words = _expected(error)
-        if words not in expected:
-            expected.append(words)
-    if len(expected) == 1:
-        return expected[0] if " " in expected[0] and expected[0][0].isupper() else f"expected {expected[0]}"
-    return _clip(f"expected {' or '.join(expected[:6])}", 300)
+    """What should have come: the alternatives of a union together, then what other rules say."""
+    expected = dict.fromkeys(words for error in group if (words := _expected(error)))
+    rules = dict.fromkeys(_rule(error) for error in group if not _expected(error))
+    said = [f"expected {' or '.join(list(expected)[:6])}"] if expected else []
+    return _clip("; ".join([*said, *rules]), 300)
 
 
 def _expected(error: Mapping[str, Any]) -> str:
+    """Words that go after "expected", or "" for a rule of another kind."""
     kind, message = str(error["type"]), str(error["msg"])
     if kind in _EXPECTED:
         return _EXPECTED[kind]
     for start, words in _EXPECTED_BY_START.items():
         if kind.startswith(start):
             return words
-    if message.startswith("Input should be "):
-        return _clip(message.removeprefix("Input should be "), 250)
+    return _clip(message.removeprefix("Input should be "), 250) if message.startswith("Input should be ") else ""
+
+
+def _rule(error: Mapping[str, Any]) -> str:
+    message = str(error["msg"])
+    if error["type"] == "json_invalid":
+        return "nested too deeply" if "recursion" in message else message
     return _clip(message.removeprefix("Value error, ").removeprefix("Assertion failed, "), 250)
 
 
@@ -243,6 +256,8 @@ class _Reader:
         self.defs, self.remarks = defs, remarks
 
     def read(self, schema: JsonValue, value: JsonValue, path: _Path) -> JsonValue:
+        if not schema or len(path) > MAX_DEPTH:
+            return value
         branches = [one for one in self._branches(schema, 0) if one.get("type") != "null"]
         kinds = {one.get("type") for one in branches}
         if isinstance(value, str) and branches and kinds <= {"object", "array"}:

@@ -33,7 +33,6 @@ NO_OUTPUT = "(no output)"
 _PARTS = (Text, Image, File, Json)
 _NO_OUTPUT = Rendered((Text(NO_OUTPUT),))
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
-_CONTROL_IN_JSON = re.compile("[\x7f-\x9f]")
 _CONTROL_BYTES = bytes(code for code in range(0x80) if _CONTROL.match(chr(code)))
 _PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -115,18 +114,17 @@ def _part(value: Any) -> tuple[Part, str, tuple[str, ...]]:
 
 
 def clean(text: str, *, is_json: bool = False) -> tuple[str, tuple[str, ...]]:
-    """Text that encodes as UTF-8 and has no control characters, and a remark on each kind of repair."""
+    """Text that encodes as UTF-8 and has no control characters, and a remark on each kind of repair.
+
+    Text from `dumps` has its control characters escaped already.
+    """
     remarks: tuple[str, ...] = ()
     if _has_surrogates(text):
         text = _PAIR.sub(lambda pair: pair[0].encode("utf-16", "surrogatepass").decode("utf-16"), text)
         text, count = _SURROGATE.subn("\ufffd", text)
         if count:
             remarks += (f"{_count(count, 'lone surrogate')} replaced by U+FFFD",)
-    if is_json:
-        if text.isascii() and "\x7f" not in text:
-            return text, remarks
-        return _CONTROL_IN_JSON.sub(lambda one: f"\\u{ord(one[0]):04x}", text), remarks
-    if _has_controls(text):
+    if not is_json and _has_controls(text):
         text, count = _CONTROL.subn(lambda one: f"\\x{ord(one[0]):02x}", text)
         remarks += (f"{_count(count, 'control character')} shown as \\xNN",)
     return text, remarks

@@ -106,7 +106,9 @@ class _Plan:
         options = self.options
         return ToolSpec(
             name=self.name,
-            description=self._texts[0] if options.description is None else inspect.cleandoc(options.description),
+            description=self._texts[0]
+            if options.description is None
+            else inspect.cleandoc(options.description).strip(),
             parameters=self.schema.parameters,
             read_only=options.read_only,
             idempotent=options.idempotent,
