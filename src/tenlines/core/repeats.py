@@ -62,9 +62,11 @@ class RepeatTracker(msgspec.Struct):
         if rules.told_after is None:
             return Finding(stuck=invalid)
         often = self._count_calls(exchange, rules.told_after)
-        period = self._advance(exchange, rules.told_after)
-        if not period:
+        periods = self._advance(exchange, rules.told_after)
+        if not periods:
             return Finding(often, invalid)
+        again = [period for period in periods if period in self.told]
+        period = (again or periods)[0]
         what = describe(exchange)
         times = self.runs[period - 1] // period + 1
         pattern = (
@@ -72,9 +74,9 @@ class RepeatTracker(msgspec.Struct):
             if period == 1
             else (f"the same {period} exchanges, ending in {what}, came {times} times with the same results")
         )
-        if period in self.told:
+        if again:
             return Finding(stuck=invalid or pattern)
-        self.told.append(period)
+        self.told.extend(periods)
         word = f"{pattern}. Do something else: other arguments, another tool, or answer with what you know."
         return Finding((word,), invalid)
 
@@ -104,21 +106,25 @@ class RepeatTracker(msgspec.Struct):
                 )
         return tuple(notes)
 
-    def _advance(self, exchange: tuple[Signature | None, ...], told_after: int) -> int:
-        """Enter the exchange into the tail; return the shortest period that is a loop by now, or 0."""
+    def _advance(self, exchange: tuple[Signature | None, ...], told_after: int) -> list[int]:
+        """Enter the exchange into the tail; return the periods that have just completed one round too many.
+
+        All of them: a short loop inside a long one (A A A B, A A A B, ...) must not hide the long one. A cycle
+        counts only when its round is complete, so that it gets its whole chance.
+        """
         now = -1 if None in exchange or not exchange else hash(exchange)
-        found = 0
+        found = []
         for period in range(1, LONGEST_PERIOD + 1):
             equal = now != -1 and len(self.tail) >= period and self.tail[-period] == now
             self.runs[period - 1] = self.runs[period - 1] + 1 if equal else 0
             if not equal and period in self.told:
                 self.told.remove(period)
-            if not found and equal and self.runs[period - 1] >= period * (told_after - 1):
-                found = period
+            run = self.runs[period - 1]
+            if equal and run >= period * (told_after - 1) and run % period == 0:
+                found.append(period)
         self.tail.append(now)
         del self.tail[:-LONGEST_PERIOD]
-        # A longer cycle is told or ended only when its period is complete, so that it gets its whole chance.
-        return found if found and self.runs[found - 1] % found == 0 else 0
+        return found
 
 
 def describe(exchange: tuple[Signature | None, ...]) -> str:
