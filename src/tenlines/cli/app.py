@@ -1,0 +1,69 @@
+"""The command `tenlines`: one file per command, put together here. Nothing heavy is imported for `--help`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from tenlines.cli.resume import resume
+from tenlines.cli.run import run
+from tenlines.cli.runs import runs
+from tenlines.cli.show import show
+
+app = typer.Typer(
+    name="tenlines",
+    add_completion=False,
+    rich_markup_mode=None,  # plain help: quick, and the same in a file
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["--help", "-h"], "max_content_width": 100},
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        import tenlines
+
+        typer.echo(f"tenlines {tenlines.__version__}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def tenlines(
+    ctx: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Say which version this is.", callback=_version)] = False,
+) -> None:
+    """A model, tools, limits, and a record of every step.
+
+    \b
+    Examples:
+      tenlines run "Where is order 1042?" --tools orders.py
+      tenlines runs
+      tenlines show last
+      tenlines resume last --max-steps 40
+
+    \b
+    Environment:
+      TENLINES_MODEL    the model when --model is not given
+      TENLINES_JOURNAL  the file that runs are recorded in
+      TENLINES_DEBUG=1  show tracebacks
+      NO_COLOR=1        no colours
+
+    \b
+    Exit codes:
+      0    answered
+      1    stopped without an answer: a limit, stuck, refused, an empty reply
+      2    the command was not right: an option, a file, a model, a run that is not there
+      3    the model could not be reached or failed
+      4    the journal could not be read or written
+      70   a bug in tenlines
+      130  stopped by Ctrl-C (143 by SIGTERM)
+    """
+    if ctx.invoked_subcommand is None:
+        typer.echo(ctx.get_help())
+
+
+app.command(short_help="Do a task, and watch it being done.")(run)
+app.command(short_help="Go on with a run that stopped.")(resume)
+app.command(short_help="List the recorded runs.")(runs)
+app.command(short_help="Show a run: steps, calls, results, what it used.")(show)

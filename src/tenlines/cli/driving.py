@@ -1,0 +1,156 @@
+"""What `run` and `resume` share: who watches, how it is stopped, what is said at the end."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import TYPE_CHECKING, NamedTuple, TextIO, cast
+
+from tenlines.cli.options import Output
+from tenlines.cli.screen import clean, clean_json, console_for, own_stdout
+from tenlines.cli.signals import Stopper
+from tenlines.cli.story import Story
+from tenlines.core import codec
+from tenlines.core.events import AnyEvent
+from tenlines.core.result import RunResult
+from tenlines.drivers.recorder import Control
+from tenlines.errors import stopped
+from tenlines.ports import Clock, Observer, SystemClock
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from tenlines.cli.live import LiveView
+
+RUN_NOTE = "run "
+"""A note on an exception that names the run in which it came up begins with this."""
+
+
+class Follower:
+    """An observer that only remembers; where there is nothing to draw."""
+
+    def __init__(self, story: Story | None = None) -> None:
+        self.story = story or Story()
+
+    def on_event(self, event: AnyEvent) -> None:
+        """Take it in."""
+        self.story.take(event)
+
+
+class JsonLines(Follower):
+    """Writes each event as one line of JSON. When nobody reads any more, the run is stopped: it works for nobody."""
+
+    def __init__(self, out: TextIO, control: Control, story: Story | None = None) -> None:
+        super().__init__(story)
+        self._out, self._control = out, control
+        self._is_terminal = out.isatty()
+
+    def on_event(self, event: AnyEvent) -> None:
+        """Write it."""
+        super().on_event(event)
+        self.write(event)
+
+    def write(self, event: AnyEvent) -> None:
+        """One line, at once."""
+        line = codec.encode(event).decode()
+        try:
+            self._out.write((clean_json(line) if self._is_terminal else line) + "\n")
+            self._out.flush()
+        except BrokenPipeError:
+            self._control.cancel(now=True, reason="the reader of the output went away")
+
+
+class Seat(NamedTuple):
+    """Where a run is watched and steered from."""
+
+    watcher: Follower | LiveView
+    control: Control
+    clock: Clock
+    out: TextIO
+    output: Output
+    console: Console | None
+    """Where there is something to be told beside errors; None where silence was asked for."""
+
+    @property
+    def observers(self) -> tuple[Observer, ...]:
+        """The watcher, for an agent. One without `on_delta` is never streamed to."""
+        return (cast(Observer, self.watcher),)
+
+    @property
+    def story(self) -> Story:
+        """What happened so far."""
+        return self.watcher.story
+
+    def tell(self, text: str) -> None:
+        """Say something that is good to know."""
+        if self.console is not None:
+            self.console.print(clean(text), style="dim", soft_wrap=True)
+
+    def drive(self, begin: Callable[[], RunResult], journal: str | None) -> int:
+        """Do a run and say how it ended; returns the exit code."""
+        stopper = Stopper(self.control, self._warn)
+        try:
+            with self._moving(), stopper:
+                result = begin()
+        except (KeyboardInterrupt, SystemExit) as stop:
+            if self.story.start is not None:
+                self.conclude(self.story.machine.result(), journal)
+            return stop.code if isinstance(stop, SystemExit) and isinstance(stop.code, int) else 130
+        except Exception as error:
+            if self.story.start is not None:
+                error.add_note(f"{RUN_NOTE}{self.story.start.run_id}")
+            raise
+        self.conclude(result, journal)
+        return exit_code(result, stopper.signal)
+
+    def _moving(self) -> AbstractContextManager[object]:
+        return nullcontext() if isinstance(self.watcher, Follower) else self.watcher
+
+    def conclude(self, result: RunResult, journal: str | None) -> None:
+        """The answer on standard output; everything else on standard error."""
+        from tenlines.cli import ending
+
+        if result.status != "answered":
+            limits = self.story.machine.state.limits
+            ending.stopped(self.console or console_for(sys.stderr), result, limits, journal)
+            return
+        if self.console is not None:
+            ending.answered(self.console, result, self.story.worked_s)
+        if not self.output.json:
+            self.answer(result.answer or "")
+
+    def answer(self, text: str) -> None:
+        """The answer as it is; made harmless where it goes to a terminal."""
+        self.out.write((clean(text) if self.out.isatty() else text) + "\n")
+        self.out.flush()
+
+    def _warn(self, text: str) -> None:
+        (self.console or console_for(sys.stderr)).print(text, style="yellow")
+
+
+@contextmanager
+def seat(output: Output, story: Story | None = None) -> Iterator[Seat]:
+    """Choose who watches: JSON lines, the live view where standard error is a terminal, or nobody."""
+    control, clock = Control(), SystemClock()
+    console = None if output.quiet or output.json or not sys.stderr.isatty() else console_for(sys.stderr)
+    with own_stdout() as out:
+        watcher: Follower | LiveView
+        if output.json:
+            watcher = JsonLines(out, control, story)
+        elif console is not None:
+            from tenlines.cli.live import LiveView
+
+            watcher = LiveView(console, clock, stream=output.stream, story=story)
+        else:
+            watcher = Follower(story)
+        yield Seat(watcher, control, clock, out, output, console)
+
+
+def exit_code(result: RunResult, signal_number: int | None) -> int:
+    """0 for an answer, else what the way of stopping says; a signal's own code where one stopped the run."""
+    if result.status in ("answered", "awaiting_approval"):
+        return 0
+    if result.status == "cancelled" and signal_number is not None:
+        return 128 + signal_number
+    return stopped(result).exit_code

@@ -1,0 +1,90 @@
+"""Steps, calls and remarks as lines of a terminal, for the live view and for `show`. All text is made harmless here."""
+
+from __future__ import annotations
+
+from rich.console import Console, RenderableType
+from rich.padding import Padding
+from rich.text import Text
+
+from tenlines.cli import words
+from tenlines.cli.screen import Signs, clean, one_line
+from tenlines.cli.story import CallView, Remark, StepView
+from tenlines.core.limits import Left, Limits
+
+OUTCOME_STYLE = {"ok": "green", "tool_error": "red", "timeout": "red", "in_doubt": "bold red"}
+"""All other outcomes are yellow: nothing ran, and the model was told."""
+
+REMARK_STYLE = {"note": "magenta", "warning": "yellow", "failed": "yellow", "cancel": "yellow"}
+REMARK_WORD = {
+    "note": "told the model",
+    "warning": "warning",
+    "said": "you",
+    "failed": "no reply",
+    "limits": "limits from now on",
+    "cancel": "cancel",
+    "resumed": "resumed",
+}
+LOW = 0.25
+"""A limit of which less than this part is left is shown in yellow."""
+
+
+def step_heading(step: StepView, dot: str) -> Text:
+    """`step 2 · 4.2 s · 1,203 tokens in (85% cached), 33 out`."""
+    line = Text().append(f"step {step.number}", "bold")
+    facts = [] if step.seconds is None else [words.duration(step.seconds)]
+    if step.reply is not None:
+        facts.append(words.tokens(step.reply.usage))
+        if step.reply.dollars is not None:
+            facts.append(words.dollars(step.reply.dollars))
+    return line.append("".join(f" {dot} {fact}" for fact in facts), "dim")
+
+
+def what_is_left(left: Left, limits: Limits, dot: str) -> Text:
+    """` · left: 11 steps, $0.49`, yellow where it is little."""
+    sentence = words.left(left)
+    if not sentence:
+        return Text()
+    names = ("steps", "tool_calls", "tokens", "dollars", "seconds")
+    pairs = [(getattr(left, name), getattr(limits, name)) for name in names]
+    is_low = any(now is not None and full and now < LOW * full for now, full in pairs)
+    return Text(f" {dot} left: {sentence}", "yellow" if is_low else "dim")
+
+
+def call_heading(view: CallView, signs: Signs, *, full: bool = False) -> Text:
+    """`✓ get_order(order_id="1042") · 12 ms`, with the outcome where it is not ok."""
+    style = OUTCOME_STYLE.get(view.outcome, "yellow")
+    sign = signs.ok if view.outcome == "ok" else signs.bad
+    line = Text().append(f"{sign} ", style)
+    if view.outcome != "ok":
+        line.append(f"{view.outcome.replace('_', ' ') or 'open'} ", style)
+    line.append(words.call(view.name, view.arguments, full=full), "cyan")
+    if view.seconds is not None:
+        line.append(f" {signs.dot} {words.duration(view.seconds)}", "dim")
+    return line
+
+
+def call_result(view: CallView) -> Text:
+    """The result in one line."""
+    return Text(one_line(view.text, 400) or "(nothing)", "dim" if view.outcome == "ok" else "")
+
+
+def remark_line(remark: Remark, *, full: bool = False) -> Text:
+    """`told the model: ...`."""
+    line = Text().append(REMARK_WORD[remark.kind], REMARK_STYLE.get(remark.kind, "bold"))
+    if remark.text:
+        line.append(": ").append(clean(remark.text) if full else one_line(remark.text, 400))
+    return line
+
+
+def block(text: str, most: int | None) -> tuple[str, int]:
+    """The first `most` lines of a text, made harmless, and how many lines are left out."""
+    lines = text.strip("\n").split("\n")
+    shown = lines if most is None else lines[:most]
+    return clean("\n".join(shown)), len(lines) - len(shown)
+
+
+def put(console: Console, what: RenderableType, indent: int = 0, *, wrap: bool = False) -> None:
+    """Print with an indent; a line that is too long for the terminal ends in an ellipsis unless it is wrapped."""
+    if isinstance(what, Text) and not wrap:
+        what.no_wrap, what.overflow = True, "ellipsis"
+    console.print(Padding(what, (0, 0, 0, indent), expand=False) if indent else what)

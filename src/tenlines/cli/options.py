@@ -1,0 +1,200 @@
+"""The options that several commands share, how they are read, and how a run is found by what a person types."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple, TypeAlias
+
+import typer
+
+from tenlines.core.limits import Limits, Price
+from tenlines.errors import ConfigError, JournalError, RunNotFound
+from tenlines.ports import Journal, RunSummary
+
+# --- options ------------------------------------------------------------------------------------------
+
+Run: TypeAlias = Annotated[
+    str, typer.Argument(metavar="RUN", help="A run's id, the beginning of one, or `last`.", show_default=False)
+]
+ModelName: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--model", "-m", metavar="MODEL", help="openai:NAME, local, ollama:NAME, http://host/v1#NAME, ..."),
+]
+ToolFiles: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--tools", "-t", metavar="FILE.py", help="A Python file with tools. May be given several times."),
+]
+MaxSteps: TypeAlias = Annotated[
+    str | None, typer.Option("--max-steps", metavar="N", help="Replies of the model, the answer included. [20]")
+]
+MaxToolCalls: TypeAlias = Annotated[
+    str | None, typer.Option("--max-tool-calls", metavar="N", help="Calls that really start a tool.")
+]
+MaxTokens: TypeAlias = Annotated[
+    str | None, typer.Option("--max-tokens", metavar="N", help="Input and output tokens of all requests together.")
+]
+MaxDollars: TypeAlias = Annotated[
+    str | None, typer.Option("--max-dollars", metavar="X", help="Money; needs a known price (--price).")
+]
+Timeout: TypeAlias = Annotated[
+    str | None, typer.Option("--timeout", metavar="SECONDS", help="Time that the run is worked on.")
+]
+LastWords: TypeAlias = Annotated[
+    bool, typer.Option("--last-words", help="At the step limit, ask once more, without tools, for what is known.")
+]
+JournalName: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--journal", metavar="FILE", help="Where runs are recorded. [$TENLINES_JOURNAL, or your state folder]"
+    ),
+]
+Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Write events to standard output, one JSON a line.")]
+Quiet: TypeAlias = Annotated[bool, typer.Option("--quiet", "-q", help="No live view: the answer, and errors.")]
+Stream: TypeAlias = Annotated[
+    bool, typer.Option("--stream/--no-stream", help="Show the reply while it is written (in the live view).")
+]
+
+
+class Output(NamedTuple):
+    """How a run is shown."""
+
+    json: bool
+    quiet: bool
+    stream: bool
+
+
+# --- numbers ------------------------------------------------------------------------------------------
+
+NO_LIMIT = "none"
+
+
+class GivenLimits(NamedTuple):
+    """The limits as they were typed; None where an option was not given."""
+
+    max_steps: str | None
+    max_tool_calls: str | None
+    max_tokens: str | None
+    max_dollars: str | None
+    timeout: str | None
+    last_words: bool
+
+    def over(self, base: Limits) -> Limits | None:
+        """`base` with what was given; None when nothing was.
+
+        Raises:
+            ConfigError: A number is none, or out of range.
+        """
+        import msgspec
+
+        given: dict[str, Any] = {
+            name: _number(option, text, whole=whole, least=least)
+            for name, option, text, whole, least in (
+                ("steps", "--max-steps", self.max_steps, True, 0),
+                ("tool_calls", "--max-tool-calls", self.max_tool_calls, True, 0),
+                ("tokens", "--max-tokens", self.max_tokens, True, 1),
+                ("dollars", "--max-dollars", self.max_dollars, False, 0),
+                ("seconds", "--timeout", self.timeout, False, 0.001),
+            )
+            if text is not None
+        }
+        if self.last_words:
+            given["last_words"] = True
+        return msgspec.structs.replace(base, **given) if given else None
+
+
+def _number(option: str, text: str, *, whole: bool, least: float) -> float | None:
+    """A limit as a person writes it: a number, or `none` for no limit."""
+    typed = text.strip().lower().replace("_", "")
+    if typed == NO_LIMIT:
+        return None
+    kind = "a whole number" if whole else "a number"
+    read: Callable[[str], float] = int if whole else float
+    try:
+        value = read(typed.removeprefix("$").removesuffix("s") if not whole else typed)
+    except ValueError:
+        raise ConfigError(f"{option} must be {kind}, or `none` for no limit; got {text!r}") from None
+    if not math.isfinite(value) or value < least:
+        bound = "0 or more" if least == 0 else "more than 0"
+        raise ConfigError(f"{option} must be {bound}, or `none` for no limit; got {text!r}")
+    return value
+
+
+def read_price(text: str | None) -> Price | None:
+    """A price as a person writes it: `0.25/2`, or `0.25/2/0.025` with what cached input costs.
+
+    Raises:
+        ConfigError: It is written in another way.
+    """
+    if text is None:
+        return None
+    try:
+        numbers = [float(piece) for piece in text.replace("$", "").split("/")]
+    except ValueError:
+        numbers = []
+    if len(numbers) not in (2, 3) or not all(0 <= number < math.inf for number in numbers):
+        raise ConfigError(
+            f"--price must be IN/OUT or IN/OUT/CACHED in dollars per million tokens, as in 0.25/2; got {text!r}"
+        )
+    return Price(input=numbers[0], output=numbers[1], cache_read=numbers[2] if len(numbers) == 3 else None)
+
+
+# --- journals and runs --------------------------------------------------------------------------------
+
+
+def open_existing(name: str | None) -> Journal:
+    """A journal to read. Looking never makes a file.
+
+    Raises:
+        JournalError: There is none.
+    """
+    from tenlines.journal import default_path, open_journal
+
+    path = default_path() if name is None else Path(name).expanduser()
+    if name is not None and (name == "memory" or "://" in name):
+        raise ConfigError(f"--journal {name}: name the file that the run was recorded in")
+    if not path.exists():
+        raise NoJournal(f'there is no journal {path} yet; `tenlines run "..."` starts one')
+    return open_journal(path)
+
+
+class NoJournal(JournalError):
+    """Nothing was recorded yet."""
+
+    exit_code = 2
+
+
+def find_run(journal: Journal, typed: str) -> str:
+    """The id of the run that a person means.
+
+    Args:
+        journal: Where to look.
+        typed: An id, the beginning of exactly one, or `last`.
+
+    Raises:
+        RunNotFound: There is none, or there are several; the message lists some.
+    """
+    typed = typed.strip()
+    if typed == "last":
+        newest = journal.runs(1)
+        if not newest:
+            raise RunNotFound('the journal is empty; `tenlines run "..."` makes the first run')
+        return newest[0].run_id
+    runs = journal.runs()
+    if any(one.run_id == typed for one in runs):
+        return typed
+    found = [one for one in runs if typed and one.run_id.startswith(typed.lower())]
+    if len(found) == 1:
+        return found[0].run_id
+    if found:
+        raise RunNotFound(f"{len(found)} runs begin with {typed!r}; write more of the id:\n{_listed(found[:5])}")
+    if not runs:
+        raise RunNotFound('the journal is empty; `tenlines run "..."` makes the first run')
+    raise RunNotFound(f"no run begins with {typed!r}; the newest are:\n{_listed(runs[:3])}")
+
+
+def _listed(runs: list[RunSummary]) -> str:
+    from tenlines.cli.screen import one_line
+
+    return "\n".join(f"  {one.run_id}  {one.status:<10}  {one_line(one.task, 60)}" for one in runs)

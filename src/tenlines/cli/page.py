@@ -1,0 +1,150 @@
+"""A whole run as a page of text: what `tenlines show` prints."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.text import Text
+
+from tenlines.cli import ending, lines, words
+from tenlines.cli.screen import clean, one_line, signs
+from tenlines.cli.story import CallView, Remark, StepView, Story, task_of
+from tenlines.core.transcript import System
+from tenlines.ports import SystemClock
+
+RESULT_LINES = 6
+TEXT_LINES = 12
+LINE_CHARS = 2000
+"""A single line longer than this is folded too: a result of one line may have megabytes."""
+
+
+class Page:
+    """Prints parts of a story.
+
+    Args:
+        full: Fold nothing.
+        journal: The journal as it was named, for the commands that are suggested.
+    """
+
+    def __init__(self, console: Console, story: Story, *, full: bool, journal: str | None) -> None:
+        self.console, self.story, self.full, self.journal = console, story, full, journal
+        self.signs = signs(console)
+
+    def whole(self) -> None:
+        """The head, everything that happened, the end."""
+        self._head()
+        for item in self.story.items:
+            if isinstance(item, StepView):
+                self._step(item)
+            else:
+                self._remark(item)
+        self._end()
+
+    def step(self, number: int) -> bool:
+        """One step; False when there is none of this number."""
+        found = [one for one in self.story.items if isinstance(one, StepView) and one.number == number]
+        for one in found:
+            self._step(one)
+        return bool(found)
+
+    # --- the head -----------------------------------------------------------------------------------
+
+    def _head(self) -> None:
+        start, state = self.story.start, self.story.machine.state
+        assert start is not None
+        status = "open" if self.story.end is None else self.story.end.status.replace("_", " ")
+        when = words.ago(SystemClock().now() - start.at)
+        self._line(
+            Text()
+            .append(f"run {start.run_id}", "bold")
+            .append(f" {self.signs.dot} {status} {self.signs.dot} {when}", "")
+        )
+        self._field("task", task_of(start))
+        if len(start.messages) > 1 + isinstance(start.messages[0], System):
+            self._field("before", f"{words.count(len(start.messages) - 1, 'earlier message')}")
+        if isinstance(start.messages[0], System):
+            self._field("told", start.messages[0].text)
+        self._field("model", start.model)
+        self._field("tools", self._tools())
+        self._field("limits", words.limits_words(state.limits))
+        for repair in start.repairs:
+            self._field("mended", repair)
+
+    def _tools(self) -> str:
+        by_file: dict[str, list[str]] = {}
+        for spec in self.story.machine.state.specs:
+            by_file.setdefault(spec.source, []).append(spec.name)
+        named = [", ".join(names) + (f" ({file})" if file else "") for file, names in by_file.items()]
+        return "; ".join(named) or "none"
+
+    def _field(self, name: str, text: str) -> None:
+        shown = clean(text.strip()) if self.full else one_line(text, 400)
+        first, *more = shown.split("\n")
+        self._line(Text().append(f"{name:<8}", "dim").append(first), wrap=True)
+        for line in more:
+            self._line(Text(line), 8, wrap=True)
+
+    # --- what happened ------------------------------------------------------------------------------
+
+    def _step(self, step: StepView) -> None:
+        self.console.print()
+        self._line(lines.step_heading(step, self.signs.dot), wrap=True)
+        if step.reply is None:
+            self._line(Text("no reply was recorded", "yellow"), 2)
+            return
+        if step.reply.text.strip():
+            self._block(step.reply.text, 2, TEXT_LINES, "" if not step.calls else "italic")
+        for remark in step.reply.remarks:
+            self._line(Text(clean(remark), "yellow"), 2, wrap=True)
+        for view in step.calls:
+            self._call(view)
+
+    def _call(self, view: CallView) -> None:
+        self._line(lines.call_heading(view, self.signs, full=self.full), 2, wrap=True)
+        if view.outcome:
+            whole = view.full if self.full and view.full else view.text
+            self._block(whole or "(nothing)", 4, RESULT_LINES, "dim" if view.outcome == "ok" else "")
+        else:
+            self._line(Text("no result was recorded", "yellow"), 4)
+        for remark in view.remarks:
+            self._line(Text(clean(remark), "dim italic"), 4, wrap=True)
+        if view.full and not self.full:
+            self._line(Text(f"the model saw a part of {len(view.full):,} characters", "dim italic"), 4)
+        if view.late:
+            self._line(Text(f"came back late, {clean(view.late)}", "yellow"), 4, wrap=True)
+        if self.full and view.detail:
+            self._block(view.detail, 4, None, "dim")
+
+    def _remark(self, remark: Remark) -> None:
+        text = remark.text
+        if remark.kind in ("resumed", "limits"):
+            self.console.print()
+        self._line(lines.remark_line(Remark(remark.kind, remark.at, text), full=self.full), 2, wrap=True)
+
+    def _block(self, text: str, indent: int, most: int | None, style: str) -> None:
+        """Some text, folded to its first lines unless everything is wanted."""
+        shown, more = lines.block(text, None if self.full else most)
+        if not self.full and len(shown) > LINE_CHARS:
+            shown, more = shown[: LINE_CHARS - 1] + "…", max(more, 1)
+        self._line(Text(shown, style), indent, wrap=True)
+        if more:
+            self._line(Text(f"… {words.count(more, 'more line')} (--full)", "dim italic"), indent)
+
+    # --- the end ------------------------------------------------------------------------------------
+
+    def _end(self) -> None:
+        result, state = self.story.machine.result(), self.story.machine.state
+        self.console.print()
+        if self.story.end is None:
+            self._line(Text("open: it is worked on, or its process died", "bold cyan"))
+            command = words.resume_command(result.run_id, self.journal)
+            self._line(Text().append("if it died, go on: ", "dim").append(clean(command), "bold"), wrap=True)
+        elif result.status == "answered":
+            ending.answered(self.console, result, self.story.worked_s)
+            return
+        else:
+            ending.stopped(self.console, result, state.limits, self.journal)
+        self._line(Text(words.totals(result, self.story.worked_s).replace("·", self.signs.dot), "dim"), wrap=True)
+
+    def _line(self, text: Text, indent: int = 0, *, wrap: bool = False) -> None:
+        # without a terminal nothing is cut or broken: what reads it has no width
+        lines.put(self.console, text, indent, wrap=wrap or not self.console.is_terminal)

@@ -1,0 +1,220 @@
+"""What happened, arranged for eyes: the events of a run folded into steps, calls and remarks.
+
+The machine folds the same events, so limits, notes and totals are the machine's own and never counted twice.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from tenlines.core import events as ev
+from tenlines.core.machine import Machine
+from tenlines.core.transcript import File, Image, Json, Note, Part, Reply, Text, User
+
+RemarkKind: TypeAlias = Literal["note", "warning", "said", "failed", "limits", "cancel", "resumed"]
+
+
+@dataclass(slots=True)
+class CallView:
+    """One call, and what became of it so far."""
+
+    step: int
+    position: int
+    name: str
+    arguments: str
+    asked_at: float
+    started_at: float | None = None
+    ended_at: float | None = None
+    outcome: str = ""
+    text: str = ""
+    full: str = ""
+    """The whole result where the model was shown a part of it."""
+    detail: str = ""
+    remarks: tuple[str, ...] = ()
+    late: str = ""
+
+    @property
+    def seconds(self) -> float | None:
+        """How long the tool ran; None where it never started or has not ended."""
+        if self.started_at is None or self.ended_at is None:
+            return None
+        return max(0.0, self.ended_at - self.started_at)
+
+    def end(self, at: float, outcome: str, text: str) -> None:
+        """Write down the result."""
+        self.ended_at, self.outcome, self.text = at, outcome, text
+
+
+@dataclass(slots=True)
+class StepView:
+    """One request to the model, what it replied, and its calls."""
+
+    number: int
+    asked_at: float
+    replied_at: float | None = None
+    reply: Reply | None = None
+    calls: list[CallView] = field(default_factory=list)
+
+    @property
+    def seconds(self) -> float | None:
+        """How long the model took for the request that it answered."""
+        return None if self.replied_at is None else max(0.0, self.replied_at - self.asked_at)
+
+
+@dataclass(slots=True)
+class Remark:
+    """Something beside the steps: a note to the model, a warning, what a person said, a failed request."""
+
+    kind: RemarkKind
+    at: float
+    text: str
+
+
+Item: TypeAlias = StepView | Remark
+
+
+class Story:
+    """Takes events in their order."""
+
+    def __init__(self) -> None:
+        self.machine = Machine()
+        self.items: list[Item] = []
+        self.start: ev.RunStarted | None = None
+        self.end: ev.RunEnded | None = None
+        self.last_at = 0.0
+        self._step: StepView | None = None
+        self._calls: dict[tuple[int, int], CallView] = {}
+        self._messages = self._warnings = 0
+
+    def take(self, event: ev.AnyEvent) -> list[Remark]:
+        """Add one event; the remarks that it brought are also returned."""
+        known = len(self.items)
+        self.machine.apply(event)
+        self.last_at = event.at
+        self._note(event)
+        self._new_messages(event.at)
+        return [item for item in self.items[known:] if isinstance(item, Remark)]
+
+    def call(self, step: int, position: int) -> CallView:
+        """The call at this place."""
+        return self._calls[step, position]
+
+    @property
+    def step(self) -> StepView | None:
+        """The newest step."""
+        return self._step
+
+    @property
+    def worked_s(self) -> float:
+        """Time that the run was worked on; the time between a stop and a resume is not counted."""
+        state = self.machine.state
+        return state.worked_s + max(0.0, self.last_at - state.session_began)
+
+    def _note(self, event: ev.AnyEvent) -> None:
+        match event:
+            case ev.RunStarted():
+                self.start, self._messages = event, len(event.messages)
+            case ev.StepStarted() | ev.ModelReplied():
+                self._note_step(event)
+            case ev.CallStarted(step=step, position=position, at=at):
+                self._calls[step, position].started_at = at
+            case ev.CallReturned() | ev.CallFailed() | ev.CallTimedOut() | ev.CallAbandoned():
+                self._note_result(event)
+            case ev.LateResultArrived(step=step, position=position):
+                self._calls[step, position].late = f"{event.outcome}: {event.text}"
+            case ev.RunEnded():
+                self.end = event
+            case _:
+                self._note_remark(event)
+
+    def _note_step(self, event: ev.StepStarted | ev.ModelReplied) -> None:
+        if isinstance(event, ev.StepStarted):
+            if self._step is not None and self._step.reply is None:
+                self._step.asked_at = event.at  # the same step, asked again
+            else:
+                self._step = StepView(event.step, event.at)
+                self.items.append(self._step)
+            return
+        assert self._step is not None
+        step, self._step.reply, self._step.replied_at = self._step, event.reply, event.at
+        for position, asked in enumerate(event.reply.calls):
+            view = CallView(event.step, position, asked.name, asked.arguments, event.at)
+            step.calls.append(view)
+            self._calls[event.step, position] = view
+
+    def _note_result(self, event: ev.CallReturned | ev.CallFailed | ev.CallTimedOut | ev.CallAbandoned) -> None:
+        view = self._calls[event.step, event.position]
+        if isinstance(event, ev.CallReturned):
+            view.end(event.at, "ok", words_of(event.parts))
+            view.full, view.remarks = event.full or "", event.remarks
+        elif isinstance(event, ev.CallTimedOut):
+            view.end(event.at, "timeout", event.text)
+        else:
+            view.end(event.at, event.outcome, event.text)
+            view.detail = event.detail if isinstance(event, ev.CallFailed) else ""
+
+    def _note_remark(self, event: ev.AnyEvent) -> None:
+        match event:
+            case ev.ModelFailed(message=message):
+                self._add("failed", event.at, message)
+            case ev.MessageQueued(parts=parts):
+                self._add("said", event.at, words_of(parts))
+            case ev.LimitsRaised():
+                self._add("limits", event.at, "")
+            case ev.CancelRequested(mode=mode, reason=reason):
+                how = "stop after what is running" if mode == "drain" else "stop at once"
+                self._add("cancel", event.at, f"{how}: {reason}" if reason else how)
+            case ev.RunResumed():
+                self._step, self.end = None, None
+                self._add("resumed", event.at, "")
+
+    def _new_messages(self, at: float) -> None:
+        """Notes to the model and warnings are made by the machine, not told by an event."""
+        state = self.machine.state
+        notes = [one.text for one in state.messages[self._messages :] if isinstance(one, Note)]
+        warnings = [one for one in state.warnings[self._warnings :] if not any(note in one for note in notes)]
+        self._messages, self._warnings = len(state.messages), len(state.warnings)
+        for text in notes:
+            self._add("note", at, text)
+        for text in warnings:
+            self._add("warning", at, text)
+
+    def _add(self, kind: RemarkKind, at: float, text: str) -> None:
+        self.items.append(Remark(kind, at, text))
+
+
+def words_of(parts: tuple[Part, ...]) -> str:
+    """Parts as text; what is no text is named."""
+    return "\n".join(filter(None, map(_words, parts)))
+
+
+def _words(part: Part) -> str:
+    match part:
+        case Text(text):
+            return text
+        case Json(value):
+            return json.dumps(value, ensure_ascii=False)
+        case Image(url=url) if url:
+            return f"(image at {url})"
+        case Image():
+            return f"({part.media_type}, {len(part.data):,} bytes)"
+        case File():
+            return f"({part.name or 'a file'}, {part.media_type}, {len(part.data):,} bytes)"
+        case _:
+            return ""
+
+
+def task_of(start: ev.RunStarted) -> str:
+    """What the person asked for: the last thing that was said before the run began."""
+    return next((words_of(one.parts) for one in reversed(start.messages) if isinstance(one, User)), "")
+
+
+def read_story(events: Iterable[ev.AnyEvent]) -> Story:
+    """The story of a log."""
+    story = Story()
+    for event in events:
+        story.take(event)
+    return story
