@@ -30,7 +30,7 @@ from tenlines.core.transcript import (
     User,
 )
 from tenlines.wire import openai_chat
-from tenlines.wire.openai_chat import NOTE_PREFIX, Options, plain_text
+from tenlines.wire.openai_chat import NOTE_PREFIX, Options, plain_text, whole_characters
 from tenlines.wire.openai_stream import Piece
 from tenlines.wire.openai_stream import StreamDecoder as ChatStreamDecoder
 
@@ -262,9 +262,10 @@ def read_reply(reply: Reply) -> Reply:
     tool, answer = value.get("tool"), value.get("final_answer")
     if isinstance(tool, str) and "final_answer" not in value:
         raw = json.dumps(value["arguments"], ensure_ascii=False) if "arguments" in value else ""
-        return msgspec.structs.replace(reply, text="", calls=(ToolCall("", tool, raw),), stop="tool_calls")
+        call = ToolCall("", whole_characters(tool), whole_characters(raw))
+        return msgspec.structs.replace(reply, text="", calls=(call,), stop="tool_calls")
     if isinstance(answer, str) and "tool" not in value:
-        return msgspec.structs.replace(reply, text=answer)
+        return msgspec.structs.replace(reply, text=whole_characters(answer))
     remark = "the reply is a JSON object, but neither a call nor a final answer"
     return _remarked(msgspec.structs.replace(reply, stop="malformed_call"), remark)
 
@@ -298,7 +299,7 @@ class StreamDecoder:
         found = _ANSWER_TEXT.match(self._pending)
         raw = found[0] if found else ""
         half = _HALF_CHARACTER.search(raw)
-        if half and raw == self._pending:
+        if half and not self._pending.startswith('"', len(raw)):
             raw = raw[: half.start()]  # the other half of the character is on its way
         self._pending = self._pending[len(raw) :]
         return Piece(_unescaped(raw), piece.reasoning)
@@ -313,4 +314,4 @@ def _unescaped(raw: str) -> str:
         text: str = json.loads(f'"{raw}"', strict=False)
     except ValueError:
         return ""  # an escape that JSON does not know: for eyes only, so nothing is lost
-    return openai_chat.whole_characters(text)
+    return whole_characters(text)
