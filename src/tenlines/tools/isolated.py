@@ -96,7 +96,7 @@ def locate(tool: str, function: Callable[..., Any]) -> Location:
         module = spec.name if spec is not None else ""
     elif module.startswith(FILE_MODULE):
         module = ""
-    if not module and not Path(file).is_file():
+    if not Path(file).is_file():
         raise ConfigError(f"tool {tool!r}: isolate=True needs a function from a file, and this one was typed in")
     return Location(tool, module, str(Path(file).absolute()), function.__qualname__)
 
