@@ -229,11 +229,14 @@ def _read(handle: int, name: str, path: str) -> bytes:
         raise FileNotFoundError(f"{path} does not exist; list_files shows what there is") from None
     except OSError as error:
         raise _refusal(handle, name, path, error) from None
-    with os.fdopen(file, "rb") as opened:
+    try:
         info = os.fstat(file)
         if not stat.S_ISREG(info.st_mode):
             raise _refusal(handle, name, path, OSError())
-        data = opened.read(MAX_BYTES + 1)
+        with open(file, "rb", closefd=False) as opened:
+            data = opened.read(MAX_BYTES + 1)
+    finally:
+        os.close(file)
     if len(data) > MAX_BYTES:
         raise ValueError(f"{path} has {info.st_size:,} bytes; files up to {MAX_BYTES:,} can be read")
     return data
