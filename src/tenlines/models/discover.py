@@ -24,7 +24,7 @@ class FoundServer(NamedTuple):
     """The first model that it names."""
 
 
-def find_local_server(timeout_s: float = 0.3) -> FoundServer | None:
+def find_local_server(timeout_s: float = 0.3, llama_cpp_port: int = LLAMA_CPP_PORT) -> FoundServer | None:
     """The first model server on this machine that answers: Ollama, then llama.cpp; None where there is none.
 
     Asks loopback addresses only. `OLLAMA_HOST` is honoured when it names one.
@@ -33,7 +33,7 @@ def find_local_server(timeout_s: float = 0.3) -> FoundServer | None:
     tags = _get(f"{ollama}/api/tags", timeout_s) if _is_loopback(ollama) else None
     for name in _names(tags, "models", "name"):
         return FoundServer("ollama", f"{ollama}/v1", name)
-    llama_cpp = f"http://127.0.0.1:{LLAMA_CPP_PORT}/v1"
+    llama_cpp = f"http://127.0.0.1:{llama_cpp_port}/v1"
     for name in _names(_get(f"{llama_cpp}/models", timeout_s), "data", "id"):
         return FoundServer("llama.cpp", llama_cpp, name)
     return None

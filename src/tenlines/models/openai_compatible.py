@@ -22,7 +22,6 @@ from tenlines.core.effects import CallModel
 from tenlines.core.transcript import JsonObject, JsonValue, Reply
 from tenlines.drivers.threads import in_thread, loop_thread
 from tenlines.errors import (
-    AuthRejected,
     ConfigError,
     ConnectionFailed,
     MalformedReply,
@@ -310,16 +309,17 @@ class _OwnClients(_Clients):
             client = self.sdk.AsyncOpenAI(http_client=http, **self._settings)
             # Pooled connections belong to the loop. An event loop closes its async generators when it ends
             # (`shutdown_asyncgens`), and that closes the client.
-            keeper = _kept(client)
+            keeper = _kept(client, self._by_loop)
             await anext(keeper)
             self._by_loop[loop] = kept = (client, keeper)
         return kept[0]
 
 
-async def _kept(client: Any) -> AsyncIterator[None]:
+async def _kept(client: Any, by_loop: weakref.WeakKeyDictionary[Any, Any]) -> AsyncIterator[None]:
     try:
         yield
     finally:
+        by_loop.pop(asyncio.get_running_loop(), None)  # the client holds the loop, which would never be freed
         await client.close()
 
 
@@ -370,8 +370,6 @@ def remote_error(error: Exception, address: str) -> RemoteError:
             return error_from(error.status_code, error.body or error.message, error.response.headers)
         case sdk.APIError():
             return error_from(None, {"error": error.body or error.message}, {})
-        case sdk.SubjectTokenProviderError():
-            return AuthRejected(f"{address}: {error}")
         case sdk.LengthFinishReasonError() | sdk.ContentFilterFinishReasonError() | ValueError():
             return MalformedReply(f"{address} sent what is not valid JSON or UTF-8: {error}", str(error))
         case sdk.OpenAIError():

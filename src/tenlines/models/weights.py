@@ -95,9 +95,9 @@ def fetch(weights: Weights, progress: Progress | None = None, cache: Path | None
     """
     folder = cache or cache_dir()
     target = folder / weights.file_name
-    if _is_complete(target, weights):
-        return target
     try:
+        if _is_complete(target, weights):
+            return target
         folder.mkdir(parents=True, exist_ok=True)
         with _locked(folder / f"{weights.file_name}.lock"):
             if not _is_complete(target, weights):
