@@ -8,7 +8,6 @@ import pytest
 
 from tenlines.models import discover
 
-
 CLOSED = 1
 """A port where nobody listens."""
 
