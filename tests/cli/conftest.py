@@ -1,4 +1,4 @@
-"""A model server on loopback that speaks OpenAI's format, and the command in its own process, with or without a terminal."""
+"""A model server on loopback that speaks OpenAI's format, and the command in its own process."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -55,20 +56,6 @@ def fail() -> str:
 '''
 
 
-def says(text: str) -> dict[str, Any]:
-    """A reply in words."""
-    return {"content": text}
-
-
-def calls(*asked: tuple[str, dict[str, Any]], text: str = "") -> dict[str, Any]:
-    """A reply with calls."""
-    listed = [
-        {"id": f"c{n}", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
-        for n, (name, arguments) in enumerate(asked)
-    ]
-    return {"content": text or None, "tool_calls": listed}
-
-
 class Server:
     """Answers each request with the next reply. A reply is a message, a status (int), or an Event to wait for."""
 
@@ -76,75 +63,89 @@ class Server:
         self.replies: list[Any] = []
         self.requests: list[dict[str, Any]] = []
         self.asked = threading.Event()
-        server = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                self.send(200, {"data": [{"id": "x"}]})
-
-            def do_POST(self) -> None:
-                request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                server.requests.append(request)
-                server.asked.set()
-                reply = server.replies.pop(0) if server.replies else 500
-                if isinstance(reply, threading.Event):
-                    reply.wait(20)
-                    reply = says("late")
-                if isinstance(reply, int):
-                    self.send(reply, {"error": {"message": f"status {reply}"}})
-                elif request.get("stream"):
-                    self.stream(reply)
-                else:
-                    stop = "tool_calls" if reply.get("tool_calls") else "stop"
-                    message = {"role": "assistant", **reply}
-                    body = {"model": "x", "choices": [{"index": 0, "message": message, "finish_reason": stop}]}
-                    self.send(200, {**body, "usage": USAGE})
-
-            def stream(self, reply: dict[str, Any]) -> None:
-                self.send_response(200)
-                self.send_header("Content-Type", "text/event-stream")
-                self.end_headers()
-                for piece in re.findall(r"\S+\s*", reply.get("content") or ""):
-                    self.chunk({"content": piece})
-                listed = [{"index": n, **call} for n, call in enumerate(reply.get("tool_calls", ()))]
-                if listed:
-                    self.chunk({"tool_calls": listed})
-                self.chunk({}, "tool_calls" if listed else "stop")
-                self.wfile.write(b"data: [DONE]\n\n")
-
-            def chunk(self, delta: dict[str, Any], stop: str | None = None) -> None:
-                choice = {"index": 0, "delta": delta, "finish_reason": stop}
-                body = {"id": "r", "object": "chat.completion.chunk", "model": "x", "choices": [choice]}
-                if stop:
-                    body["usage"] = USAGE
-                self.wfile.write(b"data: " + json.dumps(body).encode() + b"\n\n")
-                self.wfile.flush()
-
-            def send(self, status: int, body: dict[str, Any]) -> None:
-                raw = json.dumps(body).encode()
-                self.send_response(status)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(raw)))
-                self.end_headers()
-                self.wfile.write(raw)
-
-            def log_message(self, *args: Any) -> None:
-                pass
-
-            def handle(self) -> None:
-                try:
-                    super().handle()
-                except ConnectionError:
-                    pass  # the command was told to stop
-
-        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.http = ThreadingHTTPServer(("127.0.0.1", 0), type("Bound", (Handler,), {"server_": self}))
         self.http.daemon_threads = True
         self.model = f"http://127.0.0.1:{self.http.server_port}/v1#x"
         threading.Thread(target=self.http.serve_forever, args=(0.02,), daemon=True).start()
 
+    @staticmethod
+    def says(text: str) -> dict[str, Any]:
+        """A reply in words."""
+        return {"content": text}
+
+    @staticmethod
+    def calls(*asked: tuple[str, dict[str, Any]], text: str = "") -> dict[str, Any]:
+        """A reply with calls."""
+        listed = [
+            {"id": f"c{n}", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
+            for n, (name, arguments) in enumerate(asked)
+        ]
+        return {"content": text or None, "tool_calls": listed}
+
+    def next(self, request: dict[str, Any]) -> Any:
+        self.requests.append(request)
+        self.asked.set()
+        reply = self.replies.pop(0) if self.replies else 500
+        if isinstance(reply, threading.Event):
+            reply.wait(20)
+            return self.says("late")
+        return reply
+
     def close(self) -> None:
         self.http.shutdown()
         self.http.server_close()
+
+
+class Handler(BaseHTTPRequestHandler):
+    server_: Server
+
+    def do_POST(self) -> None:
+        request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        reply = self.server_.next(request)
+        if isinstance(reply, int):
+            self.send(reply, {"error": {"message": f"status {reply}"}})
+        elif request.get("stream"):
+            self.stream(reply)
+        else:
+            stop = "tool_calls" if reply.get("tool_calls") else "stop"
+            message = {"role": "assistant", **reply}
+            body = {"model": "x", "choices": [{"index": 0, "message": message, "finish_reason": stop}]}
+            self.send(200, {**body, "usage": USAGE})
+
+    def stream(self, reply: dict[str, Any]) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.end_headers()
+        for piece in re.findall(r"\S+\s*", reply.get("content") or ""):
+            self.chunk({"content": piece})
+        listed = [{"index": n, **call} for n, call in enumerate(reply.get("tool_calls", ()))]
+        if listed:
+            self.chunk({"tool_calls": listed})
+        self.chunk({}, "tool_calls" if listed else "stop")
+        self.wfile.write(b"data: [DONE]\n\n")
+
+    def chunk(self, delta: dict[str, Any], stop: str | None = None) -> None:
+        choice = {"index": 0, "delta": delta, "finish_reason": stop}
+        body = {"id": "r", "object": "chat.completion.chunk", "model": "x", "choices": [choice]}
+        if stop:
+            body["usage"] = USAGE
+        self.wfile.write(b"data: " + json.dumps(body).encode() + b"\n\n")
+        self.wfile.flush()
+
+    def send(self, status: int, body: dict[str, Any]) -> None:
+        raw = json.dumps(body).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(raw)))
+        self.end_headers()
+        self.wfile.write(raw)
+
+    def log_message(self, *args: Any) -> None:
+        pass
+
+    def handle(self) -> None:
+        with suppress(ConnectionError):  # the command was told to stop
+            super().handle()
 
 
 USAGE = {"prompt_tokens": 1000, "completion_tokens": 20, "prompt_tokens_details": {"cached_tokens": 400}}
@@ -198,16 +199,16 @@ class Process:
     standard output is the same one."""
 
     def __init__(
-        self, words: Sequence[str], *, terminal: bool, tty_out: bool = False, env: dict[str, str] | None = None
-    ):
-        self.seen, self._master = "", -1
+        self, words: Sequence[str], terminal: bool, tty_out: bool, env: dict[str, str] | None, stdout: int | None
+    ) -> None:
+        self.seen, self._master, self.has_terminal = "", -1, terminal
         slave = -1
         if terminal:
             self._master, slave = pty.openpty()
         self.popen = subprocess.Popen(
             [sys.executable, "-m", "tenlines", *words],
             stdin=slave if terminal else subprocess.DEVNULL,
-            stdout=slave if tty_out else subprocess.PIPE,
+            stdout=slave if tty_out else subprocess.PIPE if stdout is None else stdout,
             stderr=slave if terminal else subprocess.PIPE,
             env={**os.environ, **(env or {})},
             start_new_session=True,
@@ -250,8 +251,14 @@ class Process:
 def process() -> Iterator[Callable[..., Process]]:
     made: list[Process] = []
 
-    def start(*words: str, terminal: bool = False, tty_out: bool = False, env: dict[str, str] | None = None) -> Process:
-        made.append(Process(words, terminal=terminal, tty_out=tty_out, env=env))
+    def start(
+        *words: str,
+        terminal: bool = False,
+        tty_out: bool = False,
+        env: dict[str, str] | None = None,
+        stdout: int | None = None,
+    ) -> Process:
+        made.append(Process(words, terminal, tty_out, env, stdout))
         return made[-1]
 
     yield start

@@ -117,6 +117,8 @@ class Seat(NamedTuple):
             return
         if self.console is not None:
             ending.answered(self.console, result, self.story.worked_s)
+            if self.out.isatty():
+                self.console.print()
         if not self.output.json:
             self.answer(result.answer or "")
 
@@ -149,7 +151,7 @@ def seat(output: Output, story: Story | None = None) -> Iterator[Seat]:
 
 def exit_code(result: RunResult, signal_number: int | None) -> int:
     """0 for an answer, else what the way of stopping says; a signal's own code where one stopped the run."""
-    if result.status in ("answered", "awaiting_approval"):
+    if result.status == "answered":
         return 0
     if result.status == "cancelled" and signal_number is not None:
         return 128 + signal_number

@@ -22,11 +22,11 @@ def answered(console: Console, result: RunResult, seconds: float) -> None:
 
 def stopped(console: Console, result: RunResult, limits: Limits, journal: str | None) -> None:
     """How it stopped, what it had so far, and the command that goes on."""
-    line = Text().append(f"{signs(console).stopped} stopped: {result.status.replace('_', ' ')}", "bold red")
+    line = Text().append(f"{signs(console).stopped} {result.status}", "bold red")
     if result.reason:
         line.append(f": {one_line(result.reason, 500)}", "")
     put(console, line, wrap=True)
-    if result.partial_answer:
+    if result.partial_answer and result.status != "cancelled":  # whoever cancels has seen it
         put(console, Text("what it had so far, which is not an answer:", "yellow"))
         put(console, Text(clean(result.partial_answer.strip())), 2, wrap=True)
     advice, command = words.next_move(result, limits, journal)

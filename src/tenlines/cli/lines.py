@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from rich.console import Console, RenderableType
-from rich.padding import Padding
+from rich.console import Console
 from rich.text import Text
 
 from tenlines.cli import words
@@ -56,7 +55,7 @@ def call_heading(view: CallView, signs: Signs, *, full: bool = False) -> Text:
     sign = signs.ok if view.outcome == "ok" else signs.bad
     line = Text().append(f"{sign} ", style)
     if view.outcome != "ok":
-        line.append(f"{view.outcome.replace('_', ' ') or 'open'} ", style)
+        line.append(f"{view.outcome or 'open'} ", style)
     line.append(words.call(view.name, view.arguments, full=full), "cyan")
     if view.seconds is not None:
         line.append(f" {signs.dot} {words.duration(view.seconds)}", "dim")
@@ -83,8 +82,16 @@ def block(text: str, most: int | None) -> tuple[str, int]:
     return clean("\n".join(shown)), len(lines) - len(shown)
 
 
-def put(console: Console, what: RenderableType, indent: int = 0, *, wrap: bool = False) -> None:
-    """Print with an indent; a line that is too long for the terminal ends in an ellipsis unless it is wrapped."""
-    if isinstance(what, Text) and not wrap:
-        what.no_wrap, what.overflow = True, "ellipsis"
-    console.print(Padding(what, (0, 0, 0, indent), expand=False) if indent else what)
+def put(console: Console, text: Text, indent: int = 0, *, wrap: bool = False) -> None:
+    """Print with an indent. On a terminal a long line is wrapped or ends in an ellipsis; elsewhere it stays whole."""
+    room = max(10, console.width - indent)
+    if not console.is_terminal:
+        pieces = list(text.split("\n"))
+    elif wrap:
+        pieces = list(text.wrap(console, room, overflow="fold"))
+    else:
+        text.truncate(room, overflow="ellipsis")
+        pieces = [text]
+    for piece in pieces:
+        piece.rstrip()
+        console.print(Text(" " * indent).append_text(piece), soft_wrap=True)

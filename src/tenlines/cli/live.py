@@ -56,7 +56,9 @@ class LiveView:
             refresh_per_second=FRAMES_PER_SECOND,
             transient=True,
             vertical_overflow="crop",
-            redirect_stdout=False,  # standard output is kept for the answer by whoever starts the run
+            # What tools print appears above the moving part. `own_stdout` has standard output out of reach already.
+            redirect_stdout=True,
+            redirect_stderr=True,
         )
         if stream:
             self.on_delta = self._on_delta  # a driver streams only for observers that have it
@@ -160,8 +162,6 @@ class LiveView:
     def _remark(self, remark: Remark) -> None:
         if remark.kind in ("resumed", "cancel"):
             return  # told in another way, by whoever resumed or cancelled
-        if remark.kind == "limits":
-            remark = Remark(remark.kind, remark.at, words.limits_words(self.story.machine.state.limits))
         self._line(lines.remark_line(remark), 2)
         if remark.kind == "failed":
             self._wait(remark.at)
@@ -202,7 +202,9 @@ class LiveView:
 
     def _activity(self, one: Activity, sign: str, now: float) -> Text:
         seconds = now - one.since if one.until is None else max(0.0, one.until - now)
-        clock = f"{words.duration(round(seconds, 1))}{'' if one.until is None else ' left'}"
+        # no milliseconds: this moves ten times a second, and the line should not jump
+        clock = words.duration(seconds) if seconds >= 1 else f"{seconds:.1f} s"
+        clock += "" if one.until is None else " left"
         line = Text(no_wrap=True, overflow="ellipsis").append(f"{sign} ", "cyan")
         room = max(10, self.console.width - len(clock) - 6)
         return line.append(one_line(one.label, room)).append(f" {self.signs.dot} {clock}", "dim")

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from tenlines.cli.screen import one_line
-from tenlines.errors import ConfigError
 from tenlines.ports import Model
 
 if TYPE_CHECKING:
@@ -20,8 +19,9 @@ MODEL_VARIABLE = "TENLINES_MODEL"
 
 def choose_model(named: str | None, tell: Callable[[str], None]) -> str:
     """The model that is meant: named, else in the environment, else a server on this machine, else `local`."""
-    chosen = named if named is not None else os.environ.get(MODEL_VARIABLE)
-    if chosen:
+    if named is not None:
+        return named
+    if chosen := os.environ.get(MODEL_VARIABLE):
         return chosen
     from tenlines.models.discover import find_local_server
 
@@ -83,7 +83,4 @@ def load_files(paths: Sequence[str]) -> list[Tool[..., object]]:
     """
     from tenlines.tools.load import load_tools
 
-    try:
-        return [one for path in paths for one in load_tools(path)]
-    except SystemExit as error:
-        raise ConfigError(f"a file of --tools ended the program while it was imported (exit {error.code})") from error
+    return [one for path in paths for one in load_tools(path)]

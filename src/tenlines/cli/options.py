@@ -27,7 +27,7 @@ ToolFiles: TypeAlias = Annotated[
     typer.Option("--tools", "-t", metavar="FILE.py", help="A Python file with tools. May be given several times."),
 ]
 MaxSteps: TypeAlias = Annotated[
-    str | None, typer.Option("--max-steps", metavar="N", help="Replies of the model, the answer included. [20]")
+    str | None, typer.Option("--max-steps", metavar="N", help="Replies of the model, the answer included.")
 ]
 MaxToolCalls: TypeAlias = Annotated[
     str | None, typer.Option("--max-tool-calls", metavar="N", help="Calls that really start a tool.")

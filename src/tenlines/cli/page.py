@@ -34,6 +34,7 @@ class Page:
         self._head()
         for item in self.story.items:
             if isinstance(item, StepView):
+                self.console.print()
                 self._step(item)
             else:
                 self._remark(item)
@@ -51,7 +52,7 @@ class Page:
     def _head(self) -> None:
         start, state = self.story.start, self.story.machine.state
         assert start is not None
-        status = "open" if self.story.end is None else self.story.end.status.replace("_", " ")
+        status = "open" if self.story.end is None else self.story.end.status
         when = words.ago(SystemClock().now() - start.at)
         self._line(
             Text()
@@ -86,7 +87,6 @@ class Page:
     # --- what happened ------------------------------------------------------------------------------
 
     def _step(self, step: StepView) -> None:
-        self.console.print()
         self._line(lines.step_heading(step, self.signs.dot), wrap=True)
         if step.reply is None:
             self._line(Text("no reply was recorded", "yellow"), 2)
@@ -115,10 +115,9 @@ class Page:
             self._block(view.detail, 4, None, "dim")
 
     def _remark(self, remark: Remark) -> None:
-        text = remark.text
         if remark.kind in ("resumed", "limits"):
             self.console.print()
-        self._line(lines.remark_line(Remark(remark.kind, remark.at, text), full=self.full), 2, wrap=True)
+        self._line(lines.remark_line(remark, full=self.full), 2, wrap=True)
 
     def _block(self, text: str, indent: int, most: int | None, style: str) -> None:
         """Some text, folded to its first lines unless everything is wanted."""
@@ -146,5 +145,4 @@ class Page:
         self._line(Text(words.totals(result, self.story.worked_s).replace("·", self.signs.dot), "dim"), wrap=True)
 
     def _line(self, text: Text, indent: int = 0, *, wrap: bool = False) -> None:
-        # without a terminal nothing is cut or broken: what reads it has no width
-        lines.put(self.console, text, indent, wrap=wrap or not self.console.is_terminal)
+        lines.put(self.console, text, indent, wrap=wrap)

@@ -45,6 +45,8 @@ def run(  # noqa: PLR0913, PLR0917  # one parameter for each option
     The answer goes to standard output. Everything else goes to standard error: on a terminal a live view of every
     step and call, elsewhere only errors. Every run is recorded and can be resumed.
 
+    A run has at most 20 steps unless --max-steps says otherwise; every other limit is off unless it is given.
+
     Without --model: $TENLINES_MODEL, else a model server on this machine (Ollama, llama.cpp), else `local`.
 
     \b

@@ -20,6 +20,8 @@ StatusName = Annotated[
 ]
 Lines = Annotated[bool, typer.Option("--json", help="One JSON object a line.")]
 
+NO_RUNS = 'no runs yet; make one: tenlines run "Where is order 1042?"'
+
 
 def runs(limit: Limit = 20, status: StatusName = None, journal: opt.JournalName = None, json: Lines = False) -> None:
     """List the recorded runs, the newest first.
@@ -33,7 +35,13 @@ def runs(limit: Limit = 20, status: StatusName = None, journal: opt.JournalName 
       tenlines runs --json --limit 1000 | jq -r .task
     """
     _check_status(status)
-    store = opt.open_existing(journal)
+    try:
+        store = opt.open_existing(journal)
+    except opt.NoJournal:
+        if journal is not None:
+            raise
+        typer.echo(NO_RUNS, err=True)
+        return
     found = store.runs(None if status else limit)
     if status:
         found = [one for one in found if one.status == status][:limit]
@@ -42,8 +50,7 @@ def runs(limit: Limit = 20, status: StatusName = None, journal: opt.JournalName 
     elif found:
         _write_table(store, found)
     else:
-        empty = 'no runs yet; make one: tenlines run "Where is order 1042?"'
-        typer.echo(f"no run ended as {status}" if status else empty, err=True)
+        typer.echo(f"no run has the status {status}" if status else NO_RUNS, err=True)
 
 
 def _check_status(status: str | None) -> None:

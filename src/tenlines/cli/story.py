@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from tenlines.cli.words import limits_words
 from tenlines.core import events as ev
 from tenlines.core.machine import Machine
 from tenlines.core.transcript import File, Image, Json, Note, Part, Reply, Text, User
@@ -162,8 +163,8 @@ class Story:
                 self._add("failed", event.at, message)
             case ev.MessageQueued(parts=parts):
                 self._add("said", event.at, words_of(parts))
-            case ev.LimitsRaised():
-                self._add("limits", event.at, "")
+            case ev.LimitsRaised(limits=limits):
+                self._add("limits", event.at, limits_words(limits))
             case ev.CancelRequested(mode=mode, reason=reason):
                 how = "stop after what is running" if mode == "drain" else "stop at once"
                 self._add("cancel", event.at, f"{how}: {reason}" if reason else how)

@@ -120,6 +120,11 @@ def next_move(result: RunResult, limits: Limits, journal: str | None) -> tuple[s
     """What to do about a run that stopped: why and how, and the command (or "")."""
     if journal == "memory":
         return "the run was kept in memory only and cannot be resumed; leave out --journal memory next time", ""
+    if result.status == "journal_error" and "another process" in result.reason:
+        return (
+            "this process stopped without touching anything; what the other one does",
+            f"tenlines show {result.run_id}",
+        )
     advice, options = _advice(result, limits)
     return advice, resume_command(result.run_id, journal, *options) if options is not None else ""
 

@@ -1,0 +1,108 @@
+"""Numbers, calls and advice in words."""
+
+from __future__ import annotations
+
+import pytest
+
+from tenlines.cli import words
+from tenlines.core.limits import Left, Limits
+from tenlines.core.result import RunResult, RunUsage
+from tenlines.core.transcript import Usage
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(0, "0 ms"), (0.012, "12 ms"), (0.9996, "1.0 s"), (4.24, "4.2 s"), (59.96, "1 min 00 s"), (125, "2 min 05 s")],
+)
+def test_durations(seconds: float, said: str) -> None:
+    assert words.duration(seconds) == said
+
+
+def test_a_clock_that_went_back_is_no_negative_time() -> None:
+    assert words.duration(-3) == "0 ms"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"), [(5, "just now"), (65, "1 min ago"), (7300, "2 hours ago"), (90_000, "1 day ago")]
+)
+def test_ago(seconds: float, said: str) -> None:
+    assert words.ago(seconds) == said
+
+
+def test_tokens_say_what_the_cache_gave_and_what_is_not_known() -> None:
+    assert words.tokens(Usage(1000, 20, 850)) == "1,000 tokens in (85% cached), 20 out"
+    assert words.tokens(Usage(1000, 20)) == "1,000 tokens in, 20 out"
+    assert words.tokens(None) == "tokens not reported"
+
+
+def test_only_limits_that_are_set_have_something_left() -> None:
+    assert words.left(Left(steps=1, dollars=0.5, seconds=65)) == "1 step, $0.5000, 1 min 05 s"
+    assert words.limits_words(Limits(steps=None)) == "none"
+
+
+def test_a_call_is_written_as_one_would_write_it() -> None:
+    assert words.call("get", '{"id": "7", "deep": true, "n": null}') == 'get(id="7", deep=true, n=null)'
+
+
+def test_arguments_that_cannot_be_read_are_shown_as_they_came() -> None:
+    assert words.call("get", '{"id": \x1b[2J') == 'get({"id": \\x1b[2J)'
+
+
+def test_a_long_argument_is_shortened_and_a_full_one_is_not() -> None:
+    assert len(words.call("get", '{"t": "' + "x" * 5000 + '"}')) < 100
+    assert len(words.call("get", '{"t": "' + "x" * 5000 + '"}', full=True)) > 5000
+
+
+def result(status: str, reason: str = "", steps: int = 3) -> RunResult:
+    usage = RunUsage(900, 100, 0, 0, 0, 0)
+    return RunResult("abc", status, reason, None, None, steps, 2, usage, None, (), (), Left(), 0)  # type: ignore[arg-type]
+
+
+ALL = Limits(steps=3, tool_calls=2, tokens=5000, dollars=0.5, seconds=30)
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "command"),
+    [
+        ("max_steps", "", "tenlines resume abc --max-steps 6"),
+        ("tool_limit", "", "tenlines resume abc --max-tool-calls 4"),
+        ("deadline", "", "tenlines resume abc --timeout 60"),
+        ("budget", "4,900 of 5,000 tokens are used; ...", "tenlines resume abc --max-tokens 10000"),
+        ("budget", "$0.4 of $0.5 are spent; ...", "tenlines resume abc --max-dollars 1"),
+        ("budget", "there is a dollar limit, but the price of this model is not known", ""),
+        ("stuck", "", "tenlines resume abc --say ..."),
+        ("refused", "", "tenlines resume abc --say ..."),
+        ("cancelled", "", "tenlines resume abc"),
+        ("model_error", "status 401: bad key", "tenlines resume abc"),
+        ("model_error", "status 500", "tenlines resume abc"),
+        ("empty_reply", "", "tenlines resume abc"),
+        ("truncated_reply", "", "tenlines resume abc"),
+        ("context_overflow", "", ""),
+        ("journal_error", "", "tenlines resume abc"),
+    ],
+)
+def test_every_way_to_stop_says_what_to_do_next(status: str, reason: str, command: str) -> None:
+    advice, said = words.next_move(result(status, reason), ALL, None)
+    assert advice
+    assert said == command
+
+
+def test_the_command_names_the_journal_and_is_quoted_for_the_shell() -> None:
+    _, command = words.next_move(result("cancelled"), ALL, "my runs.db")
+    assert command == "tenlines resume abc --journal 'my runs.db'"
+
+
+def test_who_lost_a_race_for_a_run_is_not_told_to_mend_the_journal() -> None:
+    lost = result("journal_error", "run abc already has an event 7: another process has taken the run over")
+    assert words.next_move(lost, ALL, None)[1] == "tenlines show abc"
+
+
+def test_a_run_that_was_kept_in_memory_has_no_command() -> None:
+    advice, command = words.next_move(result("max_steps"), ALL, "memory")
+    assert "memory" in advice
+    assert command == ""
+
+
+def test_a_bad_key_is_told_from_a_server_that_is_down() -> None:
+    assert "key" in words.next_move(result("model_error", "the server answered 401"), ALL, None)[0]
+    assert "--model" in words.next_move(result("model_error", "connection refused"), ALL, None)[0]
