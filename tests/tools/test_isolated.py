@@ -292,6 +292,22 @@ def test_when_the_parent_is_killed_the_child_and_its_children_end(tmp_path: Path
     wait_until(lambda: all(gone(pid) for pid in pids))
 
 
+def test_an_interrupt_kills_the_child_at_once(
+    tools: dict[str, Tool[..., Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(self: Any) -> None:
+        wait_until((tmp_path / "ready").exists)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("tenlines.tools.isolated._Child.wait", interrupt)
+    start = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        call(tools["hang"], folder=str(tmp_path))
+    pids = [int(pid) for pid in (tmp_path / "ready").read_text().split()]
+    wait_until(lambda: all(gone(pid) for pid in pids))
+    assert time.monotonic() - start < 2
+
+
 def test_no_file_handle_is_left_open(tools: dict[str, Tool[..., Any]]) -> None:
     call(tools["inside"], n=1)
     before = len(os.listdir("/proc/self/fd"))

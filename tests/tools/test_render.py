@@ -94,6 +94,24 @@ class Failing:
         raise RuntimeError("no")
 
 
+class SubText(str):
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        raise RuntimeError("no")
+
+
+class SubFloat(float):
+    pass
+
+
+class Attrs:
+    """Looks as a class of the attrs library does."""
+
+    __attrs_attrs__ = (types.SimpleNamespace(name="size"),)
+    size = 3
+
+
 class ArrayLike:
     def tolist(self) -> list[float]:
         return [1.0, float("nan")]
@@ -148,6 +166,9 @@ class ArrayLike:
         (map(str, [1]), "(a map, an iterator that was not read)"),
         (shown, "(function shown)"),
         (complex(1, 2), "(1+2j)"),
+        (["a" * 3, SubText("b")], '["aaa", "b"]'),
+        ([SubFloat("nan"), SubFloat(1.5)], "[null, 1.5]"),
+        (Attrs(), '{"size": 3}'),
         ([10**5_000], '["(an integer of 16,610 bits)"]'),
     ],
 )  # fmt: skip
@@ -183,6 +204,13 @@ def test_a_value_that_explodes_when_it_is_written_out_ends() -> None:
     for _ in range(30):
         bomb = [bomb] * 10
     strict(shown(bomb))
+
+
+def test_more_values_than_anyone_reads_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tenlines.tools.plain.MAX_VALUES", 3)
+    assert shown([1, 2, 3, 4, 5]) == '[1, 2, 3, "(more than 3 values: the rest was left out)"]'
+    assert shown(dict.fromkeys("abcd", 1)).endswith('"(more)": "(more than 3 values: the rest was left out)"}')
+    assert shown([[1, 2], [3]]).endswith('"(more than 3 values: the rest was left out)"]]')
 
 
 def test_a_forgotten_coroutine_is_a_note_and_no_warning() -> None:
@@ -414,7 +442,8 @@ _values = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@pytest.mark.slow
+@settings(max_examples=150, deadline=None)
 @given(_values, st.integers(400, 3_000))
 def test_every_value_is_shown_in_bounds_as_text_that_can_be_stored(value: Any, limit: int) -> None:
     rendered = render(value, limit)
@@ -430,6 +459,7 @@ def test_every_value_is_shown_in_bounds_as_text_that_can_be_stored(value: Any, l
     encode(_event(rendered.parts, rendered.full)).decode()
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.text(st.characters(), max_size=50).map(lambda piece: piece * 100), st.integers(400, 800))
 def test_every_cut_keeps_the_beginning_and_the_end(text: str, limit: int) -> None:

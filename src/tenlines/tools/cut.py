@@ -187,26 +187,29 @@ def _cut_items(value: list[JsonValue], room: int) -> JsonValue:
 
 
 def _cut_entries(value: dict[str, JsonValue], room: int) -> JsonValue:
-    names, count = list(value), len(value)
-    sizes = [_size(one, room) for one in value.values()]
-    shown = _fitting(names, sizes, room)
-    if shown < count:
+    count = len(value)
+    shown = _fitting(value, room)
+    if len(shown) < count:
         room -= len(_entries_left_out(count, count)) + 14
-        shown = _fitting(names, sizes, room)
-    shares = _shares(sizes[:shown], room - 2 - sum(_name_size(name) for name in names[:shown]))
-    result = {name: _cut(value[name], share) for name, share in zip(names, shares, strict=False)}
-    if shown < count:
-        result["..."] = _entries_left_out(count - shown, count)
+        shown = _fitting(value, room)
+    shares = _shares(list(shown.values()), room - 2 - sum(map(_name_size, shown)))
+    result = {name: _cut(value[name], share) for name, share in zip(shown, shares, strict=True)}
+    if len(shown) < count:
+        result["..."] = _entries_left_out(count - len(shown), count)
     return result
 
 
-def _fitting(names: list[str], sizes: list[int], room: int) -> int:
-    """How many entries there is room for, when each is cut to something still sensible."""
-    for index, (name, size) in enumerate(zip(names, sizes, strict=True)):
-        room -= _name_size(name) + min(size, _SMALL)
-        if room < 0:
-            return index
-    return len(names)
+def _fitting(value: dict[str, JsonValue], room: int) -> dict[str, int]:
+    """The first entries that there is room for, when each is cut to something still sensible, and their sizes."""
+    sizes: dict[str, int] = {}
+    left = room
+    for name, one in value.items():
+        size = _size(one, room)
+        left -= _name_size(name) + min(size, _SMALL)
+        if left < 0:
+            break
+        sizes[name] = size
+    return sizes
 
 
 def _shares(sizes: list[int], room: int) -> list[int]:

@@ -18,7 +18,7 @@ What stands for what:
 | array or scalar with `tolist` (numpy) | what `tolist` gives |
 | iterator, generator | a note: it was not read |
 | anything else | its own `str`, if that is more than an address; else a note with its type |
-| a value inside itself, more than 100 levels, more than 2,000,000 values | a note |
+| a value inside itself, more than 100 levels, more than 1,000,000 values | a note |
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ import msgspec
 from tenlines.core.transcript import JsonValue
 
 MAX_DEPTH = 100
-MAX_VALUES = 2_000_000
+MAX_VALUES = 1_000_000
 _MAX_DIGITS = 4_000  # Python refuses to write longer integers in decimal
 
 _AS_IS = frozenset((str, bool, types.NoneType))

@@ -64,11 +64,8 @@ def build(tool: str, signature: Signature, function: Callable[..., Any], extra: 
     prepared = [_prepare(tool, one, function) for one in signature.parameters]
     rest = _prepare(tool, signature.extra, function) if signature.extra is not None else None
     adapter = _adapter(tool, prepared, rest, extra)
-    try:
-        schema = _without_titles(adapter.json_schema(mode="validation"))
-    except PydanticUserError as error:
-        raise ConfigError(f"tool {tool!r}: its parameters have no JSON Schema: {_first_line(error)}") from error
-    schema["additionalProperties"] = _rest_schema(tool, rest) if rest is not None else False
+    schema = _described(tool, prepared, rest, adapter)
+    schema["additionalProperties"] = _rest_schema(tool, rest)
     properties = schema.setdefault("properties", {})
     for one in prepared:
         properties[one.name] = _complete(properties[one.name], one, texts.get(one.name, ""))
@@ -141,14 +138,33 @@ def _core(tool: str, one: _Prepared, handler: GetCoreSchemaHandler) -> CoreSchem
         ) from error
 
 
-def _rest_schema(tool: str, rest: _Prepared) -> JsonValue:
-    if rest.annotation is Any:
-        return True
+def _described(
+    tool: str, prepared: list[_Prepared], rest: _Prepared | None, adapter: TypeAdapter[Any]
+) -> dict[str, Any]:
     try:
-        schema: JsonObject = _without_titles(TypeAdapter(rest.annotation).json_schema(mode="validation"))
-        return schema
+        return dict(_without_titles(adapter.json_schema(mode="validation")))
     except PydanticUserError as error:
-        raise ConfigError(f"tool {tool!r}: '**{rest.name}' has no JSON Schema: {_first_line(error)}") from error
+        for one in [*prepared, *([rest] if rest is not None else [])]:
+            _json_schema(tool, one)  # raises for the one that is to blame
+        raise ConfigError(f"tool {tool!r}: its parameters have no JSON Schema: {_first_line(error)}") from error
+
+
+def _json_schema(tool: str, one: _Prepared) -> Any:
+    try:
+        return _without_titles(TypeAdapter(one.annotation).json_schema(mode="validation"))
+    except PydanticUserError as error:
+        raise ConfigError(
+            f"tool {tool!r}: the type of parameter {one.name!r}, {_type_name(one.annotation)}, cannot be described "
+            f"to a model ({_first_line(error)}). {TAKES}"
+        ) from error
+
+
+def _rest_schema(tool: str, rest: _Prepared | None) -> JsonValue:
+    """What other keys may hold."""
+    if rest is None or rest.annotation is Any:
+        return rest is not None
+    schema: JsonObject = _json_schema(tool, rest)
+    return schema
 
 
 def _complete(schema: JsonObject, one: _Prepared, text: str) -> JsonObject:
