@@ -1,0 +1,170 @@
+"""Every short sequence of events over a small alphabet, legal or not.
+
+An event that is refused leaves the state as it was (that is checked), so a sequence with a refused event in it is
+the same as the shorter one without it. Walking the tree of accepted prefixes and trying the whole alphabet at each
+node therefore tries every sequence up to that length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from laws import Checked
+
+from tenlines.core import events as ev
+from tenlines.core import outcomes
+from tenlines.core.effects import Finish, RunTools
+from tenlines.core.limits import Limits, Repeats, Reservation, Retry
+from tenlines.core.transcript import Reply, Text, ToolCall, User
+
+TOOLS = (
+    ev.ToolSpec("look", read_only=True),
+    ev.ToolSpec("put", idempotent=True),
+    ev.ToolSpec("send"),
+    ev.ToolSpec("finish", final=True),
+)
+STARTS = (
+    ev.Settings(limits=Limits(steps=2, last_words=True, tool_calls=1)),
+    ev.Settings(
+        limits=Limits(steps=3, seconds=5, on_tool_limit="continue"),
+        retry=Retry(attempts=2, first_wait_s=1.0),
+        repeats=Repeats(told_after=2, invalid_in_a_row=2),
+        empty_is_answer=True,
+    ),
+)
+
+
+Letter = Callable[[Checked, dict[str, Any]], Any]
+
+
+def _place(run: Checked, position: Any) -> dict[str, Any]:
+    return {"step": run.facts.replies, "position": position}
+
+
+def _key(run: Checked, position: int) -> str:
+    return f"r:{run.facts.replies}:{position}"
+
+
+def _reply(*calls: ToolCall, text: str = "", stop: Any = "end") -> Letter:
+    reply = Reply(text, calls, stop)
+    return lambda run, stamp: ev.ModelReplied(**stamp, step=run.facts.replies + 1, reply=reply)
+
+
+def _as_refused(position: int) -> Letter:
+    """What the machine says itself about a call, or a claim that would not be true."""
+
+    def letter(run: Checked, stamp: dict[str, Any]) -> Any:
+        effect = run.effect
+        for one in effect.refusals if isinstance(effect, RunTools) else ():
+            if one.position == position:
+                kind = ev.CallAbandoned if one.outcome in ("in_doubt", "cancelled") else ev.CallFailed
+                return kind(**stamp, **_place(run, position), outcome=one.outcome, text=one.text)  # type: ignore[arg-type]
+        return ev.CallFailed(**stamp, **_place(run, position), outcome="not_executed", text="it was not executed")
+
+    return letter
+
+
+def _end(run: Checked, stamp: dict[str, Any]) -> Any:
+    effect = run.effect
+    if isinstance(effect, Finish):
+        return ev.RunEnded(**stamp, status=effect.status, reason=effect.reason, answer=effect.answer)
+    return ev.RunEnded(**stamp, status="answered", answer="made up")
+
+
+def _send_and_look() -> Letter:
+    return _reply(ToolCall("a", "send", "{}"), ToolCall("a", "look", "{}"), stop="tool_calls")
+
+
+ALPHABET: dict[str, Letter] = {
+    "ask": lambda run, stamp: ev.StepStarted(
+        **stamp, step=run.facts.replies + 1, attempt=run.facts.failures + 1, reserved=Reservation()
+    ),
+    "ask, stale": lambda run, stamp: ev.StepStarted(**stamp, step=1, attempt=2, reserved=Reservation()),
+    "answer": _reply(text="42"),
+    "say nothing": _reply(),
+    "call": _send_and_look(),
+    "call put and finish": _reply(ToolCall("", "put", "{}"), ToolCall("", "finish", "{}")),
+    "call wrongly": _reply(ToolCall("", "nope", "{}"), ToolCall("", "look", "{"), stop="end"),
+    "cut": _reply(ToolCall("", "send", "{}"), stop="length"),
+    "fail": lambda run, stamp: ev.ModelFailed(
+        **stamp, step=run.facts.replies + 1, attempt=run.facts.failures + 1, kind="E", message="no", retryable=True
+    ),
+    "start 0": lambda run, stamp: ev.CallStarted(**stamp, **_place(run, 0), key=_key(run, 0)),
+    "start 1": lambda run, stamp: ev.CallStarted(**stamp, **_place(run, 1), key=_key(run, 1)),
+    "start 1, wrong key": lambda run, stamp: ev.CallStarted(**stamp, **_place(run, 1), key=_key(run, 0)),
+    "return 0": lambda run, stamp: ev.CallReturned(**stamp, **_place(run, 0), parts=(Text("ok"),)),
+    "return 1": lambda run, stamp: ev.CallReturned(**stamp, **_place(run, 1), parts=(Text("ok"),)),
+    "return 2": lambda run, stamp: ev.CallReturned(**stamp, **_place(run, 2), parts=(Text("ok"),)),
+    "raise 0": lambda run, stamp: ev.CallFailed(
+        **stamp, **_place(run, 0), outcome="tool_error", text=outcomes.raised("it", "E", "no")
+    ),
+    "time out 0": lambda run, stamp: ev.CallTimedOut(
+        **stamp, **_place(run, 0), after_s=1.0, text=outcomes.timed_out("it", 1.0, False)
+    ),
+    "abandon 0": lambda run, stamp: ev.CallAbandoned(
+        **stamp, **_place(run, 0), outcome="in_doubt", text=outcomes.interrupted("it", False)
+    ),
+    "cancel 0": lambda run, stamp: ev.CallAbandoned(
+        **stamp, **_place(run, 0), outcome="cancelled", text=outcomes.interrupted("it", True)
+    ),
+    "deny 0": lambda run, stamp: ev.CallFailed(**stamp, **_place(run, 0), outcome="denied", text="no"),
+    "refuse 0": _as_refused(0),
+    "refuse 1": _as_refused(1),
+    "late 0": lambda run, stamp: ev.LateResultArrived(**stamp, **_place(run, 0), outcome="ok", text="late"),
+    "speak": lambda _, stamp: ev.MessageQueued(**stamp, parts=(Text(f"said {stamp['seq']}"),)),
+    "drain": lambda _, stamp: ev.CancelRequested(**stamp, mode="drain"),
+    "stop": lambda _, stamp: ev.CancelRequested(**stamp, mode="now"),
+    "later": lambda _, stamp: ev.MessageQueued(**{**stamp, "at": stamp["at"] + 100}, parts=(Text("later"),)),
+    "raise limits": lambda _, stamp: ev.LimitsRaised(**stamp, limits=Limits(steps=4, seconds=None)),
+    "resume": lambda run, stamp: ev.RunResumed(**stamp, tools=TOOLS),
+    "resume, poorer": lambda run, stamp: ev.RunResumed(**stamp, tools=TOOLS[:1]),
+    "end": _end,
+    "end, wrongly": lambda _, stamp: ev.RunEnded(**stamp, status="answered", answer="42 and more"),
+    "start again": lambda _, stamp: _start(stamp, STARTS[0]),
+    "out of turn": lambda _, stamp: ev.MessageQueued(**{**stamp, "seq": stamp["seq"] + 1}, parts=()),
+}
+"""Each letter is an event for where the run stands; many are wrong there, some are wrong anywhere."""
+
+
+def _start(stamp: dict[str, Any], settings: ev.Settings) -> ev.RunStarted:
+    return ev.RunStarted(
+        **stamp, run_id="r", agent="a", model="m", messages=(User((Text("task"),)),), tools=TOOLS, settings=settings
+    )
+
+
+SCENES: dict[str, tuple[str, ...]] = {
+    "from the start": (),
+    "in an exchange": ("ask", "call"),
+    "beside a final tool": ("ask", "call put and finish"),
+    "after a call was given up": ("ask", "call", "start 0", "time out 0"),
+    "in the second step": ("ask", "call", "start 0", "return 0", "refuse 1", "start 1", "return 1"),
+}
+"""Where the enumeration begins: the shortest logs that open what is worth looking at closely. A letter that is
+refused under the settings at hand is passed over."""
+
+
+def scene(name: str, settings: ev.Settings) -> Checked:
+    """The run at the beginning of a scene."""
+    run = Checked()
+    run.take(_start({"seq": 0, "at": 100.0}, settings))
+    for word in SCENES[name]:
+        run.offer(ALPHABET[word](run, {"seq": len(run.facts.log), "at": 100.0}))
+    return run
+
+
+def enumerate_all(node: Checked, depth: int, words: tuple[str, ...] = ()) -> Iterator[bool]:
+    """Every sequence of up to `depth` letters from here. Yields, for each event tried, whether it was accepted."""
+    stamp = {"seq": len(node.facts.log), "at": node.facts.at}
+    run = node.fork()
+    for word, letter in ALPHABET.items():
+        event = letter(run, stamp)
+        try:
+            accepted = run.offer(event)
+        except AssertionError as error:
+            raise AssertionError(f"{error or 'a law was broken'} after {' / '.join((*words, word))}") from error
+        yield accepted
+        if accepted:
+            if depth > 1:
+                yield from enumerate_all(run, depth - 1, (*words, word))
+            run = node.fork()

@@ -1,0 +1,69 @@
+"""The laws catch what they are there to catch: each seeded fault, one at a time."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from faults import FAULTS, Fault
+
+import tenlines.core
+
+HERE = Path(__file__).parent
+CORE = Path(tenlines.core.__file__).parent
+
+
+def lone_copy(folder: Path) -> Path:
+    """The core alone, under the name of the package; nothing else of the project is in it."""
+    package = folder / "tenlines"
+    shutil.copytree(CORE, package / "core", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(CORE.parent / "errors.py", package / "errors.py")
+    (package / "__init__.py").write_text("")
+    return package
+
+
+def check(folder: Path) -> subprocess.CompletedProcess[str]:
+    """The quick laws against the package in this folder, in a process of their own."""
+    path = os.pathsep.join((str(folder), str(HERE)))
+    return subprocess.run(
+        [sys.executable, str(HERE / "faults.py")],
+        env={**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+@pytest.mark.slow
+def test_the_quick_laws_find_nothing_in_the_core_as_it_is(tmp_path: Path) -> None:
+    lone_copy(tmp_path)
+    done = check(tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.what)
+def test_the_list_of_faults_is_up_to_date(fault: Fault) -> None:
+    times = (CORE / fault.file).read_text().count(fault.old)
+    assert times == 1, (
+        f"{fault.what!r}: its text occurs {times} times in core/{fault.file}; renew tests/property/faults.py"
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.what)
+def test_a_fault_does_not_get_past_the_laws(fault: Fault, tmp_path: Path, counts: Counter[str]) -> None:
+    file = lone_copy(tmp_path) / "core" / fault.file
+    source = file.read_text()
+    assert fault.old in source, f"{fault.what!r} is out of date: renew tests/property/faults.py"
+    file.write_text(source.replace(fault.old, fault.new, 1))
+    done = check(tmp_path)
+    counts["faults seeded"] += 1
+    assert done.returncode == 1, f"{fault.what!r} was not caught\n{done.stderr}"
+    assert done.stderr.startswith("caught: "), done.stderr
+    counts["faults caught"] += 1

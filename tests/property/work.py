@@ -1,0 +1,102 @@
+"""Counting the work of the machine: calls of functions, not time, so that the count is the same on every machine."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from tenlines.core import events as ev
+from tenlines.core.limits import Limits, Reservation
+from tenlines.core.machine import Machine
+from tenlines.core.transcript import Reply, Text, ToolCall, User
+
+
+def steps_of_work(machine: Machine, event: ev.AnyEvent) -> int:
+    """How many calls, of Python functions and of built-in ones, it takes to apply an event and to ask what is next."""
+    count = 0
+
+    def seen(_frame: Any, what: str, _argument: Any) -> None:
+        nonlocal count
+        count += what in ("call", "c_call")
+
+    before = sys.getprofile()
+    sys.setprofile(seen)
+    try:
+        machine.apply(event)
+        machine.next(event.at)
+    finally:
+        sys.setprofile(before)
+    return count
+
+
+class Untouchable(list[Any]):
+    """A list of what is past: it may grow at its end and be looked at there, and nowhere else."""
+
+    def _no(self, *_: Any) -> Any:
+        raise AssertionError("the history was walked over")
+
+    __iter__ = __contains__ = __eq__ = __add__ = __reversed__ = copy = index = count = sort = insert = remove = _no
+    __hash__ = None  # type: ignore[assignment]
+
+    def __getitem__(self, index: Any) -> Any:
+        assert isinstance(index, int)
+        assert index < 0, "the history was looked into"
+        return super().__getitem__(index)
+
+
+def one_step(step: int, seq: int) -> list[ev.AnyEvent]:
+    """A step with a message, two calls and their results. What a tool says differs each time."""
+    stamp: list[dict[str, Any]] = [{"seq": seq + i, "at": 100.0 + step} for i in range(8)]
+    calls = (ToolCall("", "look", "{}"), ToolCall(f"id{step}", "look", '{"a":1}'))
+    return [
+        ev.MessageQueued(**stamp[0], parts=(Text("go on"),)),
+        ev.StepStarted(**stamp[1], step=step, attempt=1, reserved=Reservation()),
+        ev.ModelReplied(**stamp[2], step=step, reply=Reply("", calls, "tool_calls")),
+        ev.CallStarted(**stamp[3], step=step, position=0, key=f"r:{step}:0"),
+        ev.CallReturned(**stamp[4], step=step, position=0, parts=(Text(f"{step} a"),)),
+        ev.CallStarted(**stamp[5], step=step, position=1, key=f"r:{step}:1"),
+        ev.CallTimedOut(**stamp[6], step=step, position=1, after_s=1.0, text=f"{step} b"),
+        ev.LateResultArrived(**stamp[7], step=step, position=1, outcome="ok", text="late"),
+    ]
+
+
+def work_of_step(steps: int) -> list[int]:
+    """The work of each event of the step that follows a history of so many steps."""
+    machine, tools = Machine(), (ev.ToolSpec("look", read_only=True),)
+    settings = ev.Settings(limits=Limits(steps=None), tell_left=True)
+    start = ev.RunStarted(
+        seq=0, at=1.0, run_id="r", agent="a", model="m", messages=(User(()),), tools=tools, settings=settings
+    )
+    machine.apply(start)
+    for step in range(1, steps + 1):
+        for event in one_step(step, machine.state.seq + 1):
+            machine.apply(event)
+    state = machine.state
+    state.messages, state.records, state.warnings = map(Untouchable, (state.messages, state.records, state.warnings))
+    return [steps_of_work(machine, event) for event in one_step(steps + 1, state.seq + 1)]
+
+
+def check_work(few: int = 20, many: int = 2_000) -> None:
+    """Law 11: an event costs after many steps what it costs after a few."""
+    short, long = work_of_step(few), work_of_step(many)
+    assert all(b <= a + 2 for a, b in zip(short, long, strict=True)), (short, long)
+    assert work_of_calls(200) < 11 * work_of_calls(20), "answering the calls of one message is quadratic"
+
+
+def work_of_calls(calls: int) -> int:
+    """The work of one message with so many calls, started and answered one by one."""
+    machine = Machine()
+    tools = (ev.ToolSpec("send"),)
+    machine.apply(ev.RunStarted(seq=0, at=1.0, run_id="r", agent="a", model="m", messages=(User(()),), tools=tools))
+    asked = tuple(ToolCall("", "send", "{}") for _ in range(calls))
+    events: list[ev.AnyEvent] = [
+        ev.StepStarted(seq=1, at=1.0, step=1, attempt=1, reserved=Reservation()),
+        ev.ModelReplied(seq=2, at=1.0, step=1, reply=Reply("", asked)),
+    ]
+    for position in range(calls):
+        seq = 3 + 2 * position
+        events += [
+            ev.CallStarted(seq=seq, at=1.0, step=1, position=position, key=f"r:1:{position}"),
+            ev.CallReturned(seq=seq + 1, at=1.0, step=1, position=position, parts=(Text(f"{position}"),)),
+        ]
+    return sum(steps_of_work(machine, event) for event in events)
