@@ -210,7 +210,7 @@ def test_more_values_than_anyone_reads_are_left_out(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("tenlines.tools.plain.MAX_VALUES", 3)
     assert shown([1, 2, 3, 4, 5]) == '[1, 2, 3, "(more than 3 values: the rest was left out)"]'
     assert shown(dict.fromkeys("abcd", 1)).endswith('"(more)": "(more than 3 values: the rest was left out)"}')
-    assert shown([[1, 2], [3]]).endswith('"(more than 3 values: the rest was left out)"]]')
+    assert shown([[1, 2], [3]]) == '[[1, 2], "(more than 3 values: the rest was left out)"]'
 
 
 def test_a_forgotten_coroutine_is_a_note_and_no_warning() -> None:
@@ -252,6 +252,13 @@ def test_too_much_text_in_parts_is_cut_and_images_stay() -> None:
 
 
 # --- text that can be sent ----------------------------------------------------------------------------
+
+
+def test_surrogates_in_json_that_is_cut_are_repaired_too() -> None:
+    for text in ("\ud83d\ude00", "\ud800"):
+        cut = shown([text] * 2_000)
+        cut.encode()
+        strict(cut)
 
 
 def test_lone_surrogates_become_replacement_characters_and_are_counted() -> None:

@@ -96,7 +96,7 @@ def test_options_reach_the_spec() -> None:
 
 
 def test_a_tool_can_be_made_again_with_other_options() -> None:
-    again = tool(name="forecast")(weather)
+    again = tool(weather, name="forecast")
     assert again.spec.name == "forecast"
     assert again("Oslo") == "Oslo: 3"
     assert weather.spec.name == "weather"

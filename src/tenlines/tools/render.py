@@ -68,10 +68,11 @@ def _json(value: Any, max_chars: int) -> Rendered:
     simple = plain(value)
     if isinstance(simple, str):
         return _text(simple, max_chars)
-    text, remarks = clean(dumps(simple), is_json=True)
+    raw = dumps(simple)
+    text, remarks = clean(raw, is_json=True)
     if len(text) <= max_chars:
         return Rendered((Text(text),), remarks=remarks)
-    shown = cut_json(json.loads(text) if remarks else simple, max_chars)
+    shown = cut_json(simple if text is raw else json.loads(text), max_chars)
     return Rendered((Text(shown),), True, len(shown), len(text), text, remarks)
 
 

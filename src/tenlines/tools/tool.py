@@ -13,7 +13,7 @@ import types
 from collections.abc import Awaitable, Callable, Mapping
 from contextvars import copy_context
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, TypedDict, TypeVar, Unpack, overload
 
 import msgspec
 
@@ -268,22 +268,25 @@ class Tool(Generic[P, R]):
         return value if type(value) is Rendered else render(value, self._max_chars)
 
 
+class ToolOptions(TypedDict, total=False):
+    """The arguments of `tool`, for type checkers."""
+
+    name: str | None
+    description: str | None
+    read_only: bool
+    idempotent: bool
+    repeatable: bool
+    final: bool
+    timeout_s: float | None
+    isolate: bool
+    max_result: int
+    extra: Literal["refuse", "ignore"]
+
+
 @overload
-def tool(function: Callable[P, R], /) -> Tool[P, R]: ...
+def tool(function: Callable[P, R], /, **options: Unpack[ToolOptions]) -> Tool[P, R]: ...
 @overload
-def tool(
-    *,
-    name: str | None = None,
-    description: str | None = None,
-    read_only: bool = False,
-    idempotent: bool = False,
-    repeatable: bool = False,
-    final: bool = False,
-    timeout_s: float | None = None,
-    isolate: bool = False,
-    max_result: int = 8_000,
-    extra: Literal["refuse", "ignore"] = "refuse",
-) -> Callable[[Callable[P, R]], Tool[P, R]]: ...
+def tool(**options: Unpack[ToolOptions]) -> Callable[[Callable[P, R]], Tool[P, R]]: ...
 def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     """Make a function a tool: `@tool`, `@tool(read_only=True)`, or `tool(function, name="x")`.
 
