@@ -89,7 +89,8 @@ class Page:
     def _step(self, step: StepView) -> None:
         self._line(lines.step_heading(step, self.signs.dot), wrap=True)
         if step.reply is None:
-            self._line(Text("no reply was recorded", "yellow"), 2)
+            if not step.failed:
+                self._line(Text("no reply was recorded", "yellow"), 2)
             return
         if step.reply.text.strip():
             self._block(step.reply.text, 2, TEXT_LINES, "" if not step.calls else "italic")

@@ -56,6 +56,8 @@ class StepView:
     number: int
     asked_at: float
     replied_at: float | None = None
+    failed: bool = False
+    """A request of this step failed; a remark says why."""
     reply: Reply | None = None
     calls: list[CallView] = field(default_factory=list)
 
@@ -160,6 +162,8 @@ class Story:
     def _note_remark(self, event: ev.AnyEvent) -> None:
         match event:
             case ev.ModelFailed(message=message):
+                if self._step is not None:
+                    self._step.failed = True
                 self._add("failed", event.at, message)
             case ev.MessageQueued(parts=parts):
                 self._add("said", event.at, words_of(parts))

@@ -17,8 +17,10 @@ from tenlines.core.transcript import Usage
 
 def duration(seconds: float) -> str:
     """How long something took: `12 ms`, `4.2 s`, `2 min 05 s`, `3 h 10 min`."""
+    if seconds < 0.0005:
+        return "<1 ms"
     if seconds < 0.9995:
-        return f"{max(0.0, seconds) * 1000:.0f} ms"
+        return f"{seconds * 1000:.0f} ms"
     if seconds < 59.95:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
