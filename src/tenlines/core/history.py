@@ -72,6 +72,7 @@ class _Mender:
         self.wanted: dict[str, list[int]] = {}
         self.results: list[Result | None] = []
         self.behind: list[Message] = []
+        self.arrived: list[int] = []
         self.index = -1
 
     def take(self, message: Message) -> None:
@@ -99,6 +100,8 @@ class _Mender:
         if self.assistant is None:
             return
         self.out.append(self.assistant)
+        if self.arrived != sorted(self.arrived):
+            self._say("the results of a message with several calls stood in another order; they are in call order now")
         for call, result in zip(self.assistant.calls, self.results, strict=True):
             if result is None:
                 text = outcomes.interrupted(call.name, False)
@@ -106,7 +109,7 @@ class _Mender:
                 self._say(f"the call {call.id!r} of {call.name} had no result; one was filled in that says so")
             self.out.append(result)
         self.out.extend(self.behind)
-        self.assistant, self.wanted, self.results, self.behind = None, {}, [], []
+        self.assistant, self.wanted, self.results, self.behind, self.arrived = None, {}, [], [], []
 
     def _open(self, message: Assistant) -> None:
         calls = []
@@ -146,6 +149,7 @@ class _Mender:
             if self.behind:
                 self._say(f"a message stood between the call {message.call_id!r} and its result; it was moved behind")
             call = self.assistant.calls[position]
+            self.arrived.append(position)
             self.results[position] = Result(call.id, call.name, message.outcome, message.parts)
 
     def _place(self, message: Result) -> int | None:

@@ -182,7 +182,7 @@ def reserve(
     if price is None:
         return Verdict(refusal="there is a dollar limit, but the price of this model is not known")
     money = limits.dollars - account.dollars - price.worst(input_tokens, 0)
-    room = int(money * 1e6 / price.output) if price.output > 0 else (1 << 31)
+    room = int(min(money * 1e6 / price.output, 1 << 31)) if price.output > 0 else 1 << 31
     if money < 0 or room <= 0:
         worst = price.worst(input_tokens, 1)
         return Verdict(
