@@ -203,6 +203,8 @@ class TranscriptView(Sequence[Message]):
     def __getitem__(self, index: int | slice) -> Message | list[Message]:
         if isinstance(index, slice):
             start, stop, stride = index.indices(self._length)
+            if stride < 0:
+                return [self._items[one] for one in range(start, stop, stride)]
             return self._items[start:stop:stride]
         if not -self._length <= index < self._length:
             raise IndexError(f"message {index} of a transcript of {self._length}")

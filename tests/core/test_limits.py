@@ -1,0 +1,132 @@
+"""The budget: reserve before, settle after."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tenlines.core.limits import Account, Left, Limits, Price, reserve
+from tenlines.core.transcript import Usage
+
+CHEAP = Price(input=1, output=2)
+
+prices = st.builds(
+    Price,
+    input=st.floats(0, 100),
+    output=st.floats(0, 100),
+    cache_read=st.none() | st.floats(0, 100),
+    cache_write=st.none() | st.floats(0, 100),
+)
+budgets = st.builds(
+    Limits,
+    tokens=st.none() | st.integers(0, 5_000),
+    dollars=st.none() | st.floats(0, 1),
+)
+
+
+@pytest.mark.parametrize("field", ["steps", "tool_calls", "tokens", "dollars", "seconds"])
+@pytest.mark.parametrize("value", [-1, float("nan"), float("inf"), -0.5])
+def test_a_limit_is_a_number_from_zero_up(field: str, value: Any) -> None:
+    with pytest.raises(ValueError, match=field):
+        Limits(**{field: value})
+
+
+@pytest.mark.parametrize("field", ["steps", "tool_calls", "tokens", "dollars", "seconds"])
+def test_zero_and_none_are_limits_too(field: str) -> None:
+    zero: dict[str, Any] = {field: 0}
+    nothing: dict[str, Any] = {field: None}
+    assert getattr(Limits(**zero), field) == 0
+    assert getattr(Limits(**nothing), field) is None
+
+
+def test_an_unknown_price_fails_closed_under_a_dollar_limit() -> None:
+    verdict = reserve(Account(), Limits(dollars=100.0), None, 10, 10)
+    assert "price of this model is not known" in verdict.refusal
+
+
+def test_an_unknown_price_does_not_matter_without_a_dollar_limit() -> None:
+    assert not reserve(Account(), Limits(), None, 10, 10).refusal
+
+
+def test_no_dollars_still_buy_from_a_model_that_costs_nothing() -> None:
+    assert not reserve(Account(), Limits(dollars=0), Price(input=0, output=0), 1_000, None).refusal
+
+
+def test_no_tokens_left_is_said_with_the_numbers() -> None:
+    account = Account(input_tokens=900, output_tokens=90)
+    assert reserve(account, Limits(tokens=1_000), None, 20, None).refusal == (
+        "990 of 1,000 tokens are used; the next request needs about 20 more"
+    )
+
+
+def test_a_token_limit_bounds_the_reply_that_is_asked_for() -> None:
+    assert reserve(Account(), Limits(tokens=100), None, 60, None).max_output_tokens == 40
+    assert reserve(Account(), Limits(tokens=100), None, 60, 7).max_output_tokens == 7
+
+
+def test_a_dollar_limit_bounds_the_reply_that_is_asked_for() -> None:
+    verdict = reserve(Account(dollars=0.5), Limits(dollars=1.0), Price(input=0, output=1000), 60, None)
+    assert verdict.max_output_tokens == 500
+    assert verdict.reserved.dollars == pytest.approx(0.5)
+
+
+def test_without_limits_nothing_is_bounded() -> None:
+    verdict = reserve(Account(), Limits(), None, 60, None)
+    assert (verdict.max_output_tokens, verdict.refusal) == (None, "")
+
+
+@given(prices, budgets, st.integers(0, 3_000), st.none() | st.integers(1, 3_000), st.data())
+def test_what_stays_within_its_reservation_never_passes_the_budget(
+    price: Price, limits: Limits, estimate: int, most: int | None, data: st.DataObject
+) -> None:
+    """Request after request, each using any part of what was reserved for it: no limit is passed by anything."""
+    account = Account()
+    for _ in range(4):
+        verdict = reserve(account, limits, price, estimate, most)
+        if verdict.refusal:
+            break
+        used_in = data.draw(st.integers(0, verdict.reserved.input_tokens))
+        read = data.draw(st.integers(0, used_in))
+        write = data.draw(st.integers(0, used_in - read))
+        used_out = data.draw(st.integers(0, min(verdict.max_output_tokens or 0, 10_000)))
+        usage = Usage(used_in, used_out, read, write)
+        account.settle(usage, price.of(usage))
+        if limits.tokens is not None:
+            assert account.tokens <= limits.tokens
+        if limits.dollars is not None:
+            assert account.dollars <= limits.dollars + 1e-9
+
+
+@given(prices, st.integers(0, 10_000), st.integers(0, 10_000), st.data())
+def test_no_split_of_the_input_costs_more_than_the_worst_case(
+    price: Price, tokens: int, output: int, data: st.DataObject
+) -> None:
+    read = data.draw(st.integers(0, tokens))
+    write = data.draw(st.integers(0, tokens - read))
+    assert price.of(Usage(tokens, output, read, write)) <= price.worst(tokens, output) + 1e-9
+
+
+def test_cached_tokens_are_part_of_the_input_and_charged_once() -> None:
+    price = Price(input=10, output=0, cache_read=1, cache_write=12)
+    assert price.of(Usage(100, 0, 50, 20)) == pytest.approx((30 * 10 + 50 * 1 + 20 * 12) / 1e6)
+
+
+def test_a_reply_without_counts_is_a_step_all_the_same() -> None:
+    account = Account()
+    for usage in (None, Usage(), Usage(5, None), Usage(5, 5)):
+        account.settle(usage, None)
+    assert (account.steps, account.unmetered, account.unpriced, account.tokens) == (4, 3, 4, 15)
+
+
+def test_what_is_left_never_falls_below_zero() -> None:
+    account = Account(steps=9, tool_calls=9, input_tokens=9, dollars=9.0)
+    limits = Limits(steps=1, tool_calls=1, tokens=1, dollars=1.0)
+    assert account.left(limits, -5.0) == Left(0, 0, 0, 0.0, 0.0)
+
+
+def test_what_is_left_is_said_in_words() -> None:
+    assert Left(steps=3, tool_calls=1_000, dollars=0.5).sentence() == "3 steps, 1,000 tool calls, 0.50 dollars"
+    assert Left().sentence() == "no limits"
