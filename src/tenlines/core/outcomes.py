@@ -98,10 +98,22 @@ def parameter_words(parameters: JsonObject) -> str:
     needed = required if isinstance(required, list) else []
     words = []
     for name, schema in list(properties.items())[:LISTED]:
-        kind = schema.get("type") if isinstance(schema, dict) else None
-        kind = kind if isinstance(kind, str) else "any"
-        words.append(f"{name} ({kind}{', required' if name in needed else ''})")
+        words.append(f"{name} ({_type_words(schema)}{', required' if name in needed else ''})")
     return ", ".join(words)
+
+
+def _type_words(schema: object) -> str:
+    """What a schema takes: `string`, `array or null`."""
+    if not isinstance(schema, dict):
+        return "any"
+    kind, branches = schema.get("type"), schema.get("anyOf")
+    if isinstance(kind, str):
+        return kind
+    if isinstance(kind, list):
+        return " or ".join(str(one) for one in kind)
+    if isinstance(branches, list):
+        return " or ".join(dict.fromkeys(_type_words(one) for one in branches))
+    return "any"
 
 
 def unknown_tool(asked: str, known: tuple[str, ...]) -> str:

@@ -220,21 +220,17 @@ def estimate_tokens(message: Message) -> int:
 
     An estimate, used only to reserve before the provider has told the truth.
     """
-    match message:
-        case System(text) | Note(text):
-            size = len(text)
-        case Assistant(text, calls):
-            size = len(text) + sum(len(call.name) + len(call.arguments) + 20 for call in calls)
-        case User(parts) | Result(parts=parts):
-            size = sum(_size(part) for part in parts)
+    if isinstance(message, User | Result):
+        size = sum(_size(part) for part in message.parts)
+    else:
+        size = len(message.text)
+        if isinstance(message, Assistant):
+            for call in message.calls:
+                size += len(call.name) + len(call.arguments) + 20
     return 4 + (size + 3) // 4
 
 
 def _size(part: Part) -> int:
-    match part:
-        case Text(text):
-            return len(text)
-        case Image():
-            return 4000
-        case _:
-            return 200
+    if isinstance(part, Text):
+        return len(part.text)
+    return 4000 if isinstance(part, Image) else 200

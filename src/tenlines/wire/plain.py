@@ -43,7 +43,7 @@ _STOPS: dict[str | None, StopReason] = {
     "max_tokens": "length",
     **{reason: reason for reason in get_args(StopReason)},
 }
-_OUTCOMES = frozenset(get_args(Outcome))
+_OUTCOMES: dict[object, Outcome] = {outcome: outcome for outcome in get_args(Outcome)}
 
 
 def read_messages(messages: Iterable[Message | Mapping[str, Any]]) -> tuple[Message, ...]:
@@ -65,18 +65,17 @@ def _message(index: int, message: Message | Mapping[str, Any]) -> Message:
     content = message.get("content")
     match message.get("role"):
         case "system" | "developer":
-            return System(_text(content))
+            return System(sendable(_text(content)))
         case "user":
             return User(_parts(index, content))
         case "assistant" | "model":
             calls = message.get("tool_calls") or ()
-            return Assistant(_text(content), tuple(read_call(call) for call in calls))
+            return Assistant(sendable(_text(content)), tuple(read_call(call) for call in calls))
         case "tool" | "function":
-            outcome = message.get("outcome")
             return Result(
                 str(message.get("tool_call_id") or ""),
                 str(message.get("name") or ""),
-                outcome if outcome in _OUTCOMES else "ok",
+                _OUTCOMES.get(message.get("outcome"), "ok"),
                 _parts(index, content),
             )
         case role:
