@@ -104,7 +104,13 @@ def test_a_schema_without_parameters_is_said_as_that(schema: dict[str, object]) 
     assert outcomes.parameter_words(schema) == "no parameters"  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("schema", [{"properties": {"a": 1}, "required": 2}, {"properties": {"a": {"type": ["x"]}}}])
+def test_every_branch_of_a_schema_is_named() -> None:
+    optional = {"anyOf": [{"type": "array"}, {"type": "null"}]}
+    schema = {"properties": {"tags": optional, "x": {"type": ["string", "null"]}}}
+    assert outcomes.parameter_words(schema) == "tags (array or null), x (string or null)"  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("schema", [{"properties": {"a": 1}, "required": 2}, {"properties": {"a": {"type": 7}}}])
 def test_an_odd_schema_is_still_put_into_words(schema: dict[str, object]) -> None:
     assert outcomes.parameter_words(schema) == "a (any)"  # type: ignore[arg-type]
 
