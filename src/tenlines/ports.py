@@ -241,12 +241,11 @@ class SystemClock:
 
 
 class Observer(Protocol):
-    """Sees what happens. It can never break or steer a run: its exceptions are counted, not raised."""
+    """Sees what happens. It can never break or steer a run: its exceptions are counted, not raised.
+
+    One that also has `on_delta(delta: Delta)` sees replies while they are written; only then is anything streamed.
+    """
 
     def on_event(self, event: AnyEvent) -> None:
         """An event, after it was recorded."""
-        ...
-
-    def on_delta(self, delta: Delta) -> None:
-        """A piece of a reply that is being written."""
         ...

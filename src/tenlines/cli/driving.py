@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import TYPE_CHECKING, NamedTuple, TextIO, cast
+from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 from tenlines.cli.options import Output
 from tenlines.cli.screen import clean, clean_json, console_for, own_stdout
@@ -75,7 +75,7 @@ class Seat(NamedTuple):
     @property
     def observers(self) -> tuple[Observer, ...]:
         """The watcher, for an agent. One without `on_delta` is never streamed to."""
-        return (cast(Observer, self.watcher),)
+        return (self.watcher,)
 
     @property
     def story(self) -> Story:

@@ -156,7 +156,8 @@ class _Server:
         def keep() -> None:
             pipe = subprocess.PIPE
             try:
-                process = subprocess.Popen(self._command, stdin=pipe, stdout=pipe, stderr=log)
+                # In a session of its own, so that Ctrl-C in a terminal reaches the run and not the server.
+                process = subprocess.Popen(self._command, stdin=pipe, stdout=pipe, stderr=log, start_new_session=True)
             except OSError as error:
                 box.put(error)
                 return
