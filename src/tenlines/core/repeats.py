@@ -113,6 +113,12 @@ class RepeatTracker(msgspec.Struct):
         counts only when its round is complete, so that it gets its whole chance.
         """
         now = -1 if None in exchange or not exchange else hash(exchange)
+        if now == -1 or now not in self.tail:  # nothing repeats: the way of nearly every exchange
+            if any(self.runs):
+                self.runs = [0] * LONGEST_PERIOD
+            self.told.clear()
+            self.tail = [*self.tail[1 - LONGEST_PERIOD :], now]
+            return []
         found = []
         for period in range(1, LONGEST_PERIOD + 1):
             equal = now != -1 and len(self.tail) >= period and self.tail[-period] == now

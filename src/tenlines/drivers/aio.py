@@ -86,7 +86,7 @@ class _Driver:
     async def call_model(self, effect: CallModel) -> AsyncIterator[Draft]:
         yield rec.step_started(effect)
         self.recorder.commit()
-        ask = partial(self.parts.session.acomplete, effect, self.recorder.on_delta())
+        ask = partial(self.parts.session.acomplete, effect, self.recorder.on_delta)
         if effect.deadline_at is None and self.control is None:
             yield self._replied(effect, await _attempt(ask))
             return

@@ -113,6 +113,8 @@ class Recorder:
         self._append, self._run_id = parts.journal.append, parts.run_id
         self._observers = tuple(parts.observers)
         self.observer_errors = 0
+        self.on_delta = self._watched()
+        """Where pieces of a reply go; None when nobody watches, so that nothing is streamed for nobody."""
 
     def record(self, draft: Draft) -> None:
         """Stamp, journal and apply an event.
@@ -170,9 +172,8 @@ class Recorder:
         """The result of a run that had to stop because its journal failed."""
         return msgspec.structs.replace(self.result(), status="journal_error", reason=str(error), answer=None)
 
-    def on_delta(self) -> OnDelta | None:
-        """Where pieces of a reply go; None when nobody watches, so that nothing is streamed for nobody."""
-        shows = [observer.on_delta for observer in self._observers if hasattr(observer, "on_delta")]
+    def _watched(self) -> OnDelta | None:
+        shows: list[OnDelta] = [observer.on_delta for observer in self._observers if hasattr(observer, "on_delta")]
         if not shows:
             return None
 

@@ -71,8 +71,9 @@ class _Driver:
 
     def next(self) -> Effect:
         """What the machine wants, once it knows what people said meanwhile."""
-        for said in self.heard():
-            self.recorder.record(said)
+        if self.control is not None:
+            for said in self.heard():
+                self.recorder.record(said)
         return self.parts.machine.next(self.parts.clock.now())
 
     def perform(self, effect: Effect) -> Iterator[Draft]:
@@ -91,7 +92,7 @@ class _Driver:
     def call_model(self, effect: CallModel) -> Iterator[Draft]:
         yield rec.step_started(effect)
         self.recorder.commit()
-        on_delta = self.recorder.on_delta()
+        on_delta = self.recorder.on_delta
         if effect.deadline_at is None and self.control is None:
             end = rec.attempt(partial(self.parts.session.complete, effect, on_delta))
         else:
