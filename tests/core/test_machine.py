@@ -325,6 +325,19 @@ def test_crashes_do_not_buy_more_last_words() -> None:
     assert run.finish().status == "max_steps"
 
 
+def test_a_failed_request_for_last_words_is_not_repeated_under_limits_that_do_not_ask_for_them() -> None:
+    run = Run(limits=Limits(steps=1, last_words=True)).call("look").start().returned().ask()
+    run.tell(ev.LimitsRaised, limits=Limits(steps=1))
+    run.tell(ev.ModelFailed, step=2, attempt=1, kind="E", message="busy", retryable=True)
+    assert run.finish().status == "max_steps"
+
+
+def test_raising_another_limit_does_not_cost_the_last_words() -> None:
+    run = Run(limits=Limits(steps=1, last_words=True)).call("look").start().returned()
+    run.tell(ev.LimitsRaised, limits=Limits(steps=1, last_words=True, dollars=None, tokens=9_000))
+    assert isinstance(run.effect, CallModel)
+
+
 def test_a_new_cancel_does_not_give_the_reason_of_the_old_one() -> None:
     run = Run().tell(ev.CancelRequested, mode="now", reason="lunch")
     run.finish()

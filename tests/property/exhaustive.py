@@ -32,6 +32,7 @@ STARTS = (
         repeats=Repeats(told_after=2, invalid_in_a_row=2),
         empty_is_answer=True,
     ),
+    ev.Settings(limits=Limits(steps=1, last_words=True), retry=Retry(attempts=2, first_wait_s=0.0)),
 )
 
 
@@ -117,6 +118,7 @@ ALPHABET: dict[str, Letter] = {
     "stop": lambda _, stamp: ev.CancelRequested(**stamp, mode="now"),
     "later": lambda _, stamp: ev.MessageQueued(**{**stamp, "at": stamp["at"] + 100}, parts=(Text("later"),)),
     "raise limits": lambda _, stamp: ev.LimitsRaised(**stamp, limits=Limits(steps=4, seconds=None)),
+    "lower limits": lambda _, stamp: ev.LimitsRaised(**stamp, limits=Limits(steps=1)),
     "resume": lambda run, stamp: ev.RunResumed(**stamp, tools=TOOLS),
     "resume, poorer": lambda run, stamp: ev.RunResumed(**stamp, tools=TOOLS[:1]),
     "end": _end,
@@ -139,9 +141,25 @@ SCENES: dict[str, tuple[str, ...]] = {
     "beside a final tool": ("ask", "call put and finish"),
     "after a call was given up": ("ask", "call", "start 0", "time out 0"),
     "in the second step": ("ask", "call", "start 0", "return 0", "refuse 1", "start 1", "return 1"),
+    "at the last words": ("ask", "call wrongly", "refuse 0", "refuse 1"),
 }
 """Where the enumeration begins: the shortest logs that open what is worth looking at closely. A letter that is
 refused under the settings at hand is passed over."""
+
+
+CASES = (
+    ("from the start", 0, 5),
+    ("from the start", 1, 5),
+    ("in an exchange", 0, 4),
+    ("in an exchange", 1, 5),
+    ("beside a final tool", 0, 4),
+    ("beside a final tool", 1, 4),
+    ("after a call was given up", 1, 4),
+    ("in the second step", 0, 5),
+    ("in the second step", 1, 4),
+    ("at the last words", 2, 4),
+)
+"""Scene, settings, depth: as deep as about a minute allows for all together."""
 
 
 def scene(name: str, settings: ev.Settings) -> Checked:

@@ -62,8 +62,8 @@ FAULTS = (
     Fault(
         "1: last words asked for again and again",
         M,
-        "state.account.steps == limits.steps and not state.last_words",
-        "state.account.steps >= limits.steps",
+        "    if _is_at_last_words(state) and not state.last_words:\n",
+        "    if state.limits.last_words and state.account.steps >= (state.limits.steps or 1):\n",
     ),
     Fault(
         "1: last words may call tools",
@@ -75,6 +75,12 @@ FAULTS = (
         "1: time of earlier owners forgotten", M, "state.worked_s += max(0.0, state.at - state.session_began)", "pass"
     ),
     Fault("1: raised limits ignored", M, "    state.limits = event.limits\n", "    pass\n"),
+    Fault(
+        "1: last words asked for again after a failure, whatever the limits say by then",
+        M,
+        'state.last_words = "due" if _is_at_last_words(state) else ""',
+        'state.last_words = "due"',
+    ),
     # law 2: pessimistic
     Fault(
         "2: a run without an end is an answer",
@@ -196,7 +202,7 @@ FAULTS = (
     ),
     Fault("6: final tool does not go first", M, "        order.insert(0, final)", "        order.append(final)"),
     Fault(
-        "6: messages taken after the end", M, "ev.MessageQueued: (_LIVE,", "ev.MessageQueued: (_LIVE | {Phase.ENDED},"
+        "6: messages taken after the end", M, "ev.MessageQueued: (_LIVE,", "ev.MessageQueued: ((*_LIVE, Phase.ENDED),"
     ),
     # law 7: truth
     Fault(
@@ -412,14 +418,14 @@ FAULTS = (
     Fault(
         "drain gives up what runs",
         M,
-        "        if drains and one.started and one.refusal is None:\n",
-        "        if False:\n",
+        " or (drains and one.started and one.refusal is None):",
+        ":",
     ),
     Fault(
         "nothing to do under a drain",
         M,
-        "        if drains and one.started and one.refusal is None:\n",
-        "        if drains:\n",
+        " or (drains and one.started and one.refusal is None):",
+        " or drains:",
     ),
     Fault("a history that is broken is taken", M, "if broken := first_fault(event.messages):", "if broken := None:"),
     Fault(
@@ -433,7 +439,7 @@ FAULTS = (
 
 def quick_check(walks: int = 700, depth: int = 3) -> None:
     """A short version of every test here: the first law that is broken raises."""
-    from exhaustive import SCENES, STARTS, enumerate_all, scene
+    from exhaustive import CASES, STARTS, enumerate_all, scene
     from work import check_work
     from world import Seeded, World, walk
 
@@ -449,10 +455,9 @@ def quick_check(walks: int = 700, depth: int = 3) -> None:
     for seed in range(walks):
         walk(seed)
     check_work(20, 200)
-    for name in SCENES:
-        for settings in STARTS:
-            for _ in enumerate_all(scene(name, settings), depth):
-                pass
+    for name, settings, _ in CASES:
+        for _ in enumerate_all(scene(name, STARTS[settings]), depth):
+            pass
     for seed in range(walks, 8 * walks):
         walk(seed)
 

@@ -9,7 +9,7 @@ import msgspec
 from tenlines.core.transcript import Usage
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
+class Limits(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """One budget for a run. None means no limit of that kind.
 
     Every limit is checked before the thing it limits; the last allowed reply is always looked at.
@@ -37,7 +37,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
                 raise ValueError(f"Limits.{name} must be a number from 0 up, or None for no limit; got {value!r}")
 
 
-class Retry(msgspec.Struct, frozen=True, kw_only=True):
+class Retry(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """How failed requests are repeated. A provider's `retry-after` always wins over a shorter wait."""
 
     attempts: int = 4
@@ -47,7 +47,7 @@ class Retry(msgspec.Struct, frozen=True, kw_only=True):
     max_wait_s: float = 60.0
 
 
-class Repeats(msgspec.Struct, frozen=True, kw_only=True):
+class Repeats(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """When repetition is a loop. The same call counts only with the same result."""
 
     told_after: int | None = 3
@@ -56,7 +56,7 @@ class Repeats(msgspec.Struct, frozen=True, kw_only=True):
     """End as `stuck` when so many calls in a row never reached a tool (unknown tool, invalid arguments)."""
 
 
-class Price(msgspec.Struct, frozen=True, kw_only=True):
+class Price(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """US dollars per million tokens."""
 
     input: float
@@ -79,7 +79,7 @@ class Price(msgspec.Struct, frozen=True, kw_only=True):
         return (input_tokens * dearest + output_tokens * self.output) / 1e6
 
 
-class Reservation(msgspec.Struct, frozen=True):
+class Reservation(msgspec.Struct, frozen=True, gc=False):
     """The worst case of one request, set aside before it is made. Tokens are estimates."""
 
     input_tokens: int = 0
@@ -87,7 +87,7 @@ class Reservation(msgspec.Struct, frozen=True):
     dollars: float | None = None
 
 
-class Left(msgspec.Struct, frozen=True):
+class Left(msgspec.Struct, frozen=True, gc=False):
     """What is left of each limit; None where there is none."""
 
     steps: int | None = None
@@ -155,7 +155,7 @@ class Account(msgspec.Struct):
         )
 
 
-class Verdict(msgspec.Struct, frozen=True):
+class Verdict(msgspec.Struct, frozen=True, gc=False):
     """Whether the next request fits: the reservation, or why not."""
 
     reserved: Reservation = Reservation()
@@ -182,7 +182,7 @@ def reserve(
     if price is None:
         return Verdict(refusal="there is a dollar limit, but the price of this model is not known")
     money = limits.dollars - account.dollars - price.worst(input_tokens, 0)
-    room = int(min(money * 1e6 / price.output, 1 << 31)) if price.output > 0 else 1 << 31
+    room = int(max(0.0, min(money * 1e6 / price.output, 1 << 31))) if price.output > 0 else 1 << 31
     if money < 0 or room <= 0:
         worst = price.worst(input_tokens, 1)
         return Verdict(

@@ -234,10 +234,8 @@ def _next_calls(state: State, now: float) -> RunTools:
     for index in range(exchange.cursor, len(exchange.order)):
         position = exchange.order[index]
         one = exchange.calls[position]
-        if one.outcome is not None:
-            continue
-        if drains and one.started and one.refusal is None:
-            continue  # it may finish
+        if one.outcome is not None or (drains and one.started and one.refusal is None):
+            continue  # it has ended, or it may still finish
         if why or one.refusal is not None:
             refusals.append(_refusal(exchange, position, why))
             continue
@@ -395,7 +393,8 @@ def _on_limits_raised(state: State, event: ev.LimitsRaised) -> None:
     if not isinstance(event.limits, Limits):
         raise InvalidEvent(f"LimitsRaised needs Limits, got {type(event.limits).__name__}")
     state.limits = event.limits
-    state.last_words = "" if state.last_words == "due" else state.last_words
+    if state.last_words == "due" and not _is_at_last_words(state):
+        state.last_words = ""
 
 
 def _on_message_queued(state: State, event: ev.MessageQueued) -> None:
@@ -464,7 +463,7 @@ def _on_model_failed(state: State, event: ev.ModelFailed) -> None:
     state.last_error = event.message
     state.phase = Phase.READY
     if state.last_words == "asked":
-        state.last_words = "due"
+        state.last_words = "due" if _is_at_last_words(state) else ""
     _release_queue(state)
     retry = state.settings.retry
     if event.kind == "OutOfMoves":
@@ -796,10 +795,14 @@ def _go_on(state: State, exchange: Exchange, notes: Iterable[str]) -> None:
 
 def _offer_last_words(state: State) -> None:
     """At the step limit, where asked for: one more request, without tools, for what is known."""
-    limits = state.limits
-    if limits.last_words and limits.steps and state.account.steps == limits.steps and not state.last_words:
+    if _is_at_last_words(state) and not state.last_words:
         state.last_words = "due"
         _append(state, Note("The step limit is reached. Answer now with what you know; no tool can be called."))
+
+
+def _is_at_last_words(state: State) -> bool:
+    limits = state.limits
+    return limits.last_words and bool(limits.steps) and state.account.steps == limits.steps
 
 
 def _seconds_left(state: State, now: float) -> float | None:
