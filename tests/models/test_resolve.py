@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import openai
 import pytest
 
-from tenlines.errors import ConfigError
+from tenlines.errors import ConfigError, MissingExtra
 from tenlines.models.local import LocalModel
 from tenlines.models.openai_compatible import OpenAICompatible
 from tenlines.models.plain import FunctionModel, ScriptedModel
@@ -151,3 +153,25 @@ def test_objects_functions_and_lists() -> None:
     for wrong in (7, None, OpenAICompatible):
         with pytest.raises(ConfigError):
             resolve(wrong)
+
+
+@pytest.mark.parametrize(
+    ("module", "spec", "extra"),
+    [
+        ("openai", "http://127.0.0.1:9/v1#m", "openai"),
+        ("xllamacpp", "local", "local"),
+        ("openai", "local", "local"),
+    ],
+)
+def test_what_is_not_installed_is_named_with_the_command_that_installs_it(
+    module: str, spec: str, extra: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(MissingExtra, match=rf"pip install 'tenlines\[{extra}\]'"):
+        resolve(spec)
+
+
+def test_resolving_imports_no_sdk() -> None:
+    code = "import sys, tenlines.models.resolve as r; r.resolve(['hi']); print('openai' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"

@@ -28,7 +28,10 @@ def main(arguments: list[str] | None = None) -> None:
     _die_with_parent(options.parent)
     report = os.dup(1)
     os.dup2(2, 1)  # llama.cpp prints what it likes; only the address may reach our starter
-    server = _serve(options)
+    try:
+        server = _serve(options)
+    except RuntimeError as error:
+        sys.exit(f"{error} (the lines above are llama.cpp's own)")
     os.write(report, f"{server.listening_address}\n".encode())
     os.close(report)
     while sys.stdin.buffer.read(4096):
@@ -60,6 +63,7 @@ def _serve(options: argparse.Namespace) -> Any:
     params.use_jinja = True
     params.endpoint_slots = True
     params.ui = False
+    params.cors_origins = "http://127.0.0.1"  # by default a page of any web site may talk to it
     params.verbosity = 2  # errors and warnings: its starter shows the end of them when loading fails
     params.fit_params = False
     return xllamacpp.Server(params)

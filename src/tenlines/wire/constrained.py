@@ -40,12 +40,18 @@ You can use these tools:
 
 Reply with one JSON object and nothing else. To use a tool:
 {{"tool": NAME, "arguments": {{...}}}}
-You are then told its result. When you know the answer:
+You are then told its result. When you know the full answer:
 {{"final_answer": TEXT}}
 
-Use a tool for every fact that you do not have; never invent a value. Use a tool that changes something only when \
-you were asked to. Do not repeat a call. One call often gives what the next one needs."""
-"""Worded for a model of 1.5 billion parameters; measured on small tasks."""
+Use a tool for every fact that you do not have; never invent a value. When a result gives an id that another tool \
+takes, use that tool next. Use a tool that changes something only when you were asked to."""
+
+_AFTER_RESULT = "If this does not answer the question in full, use the next tool."
+"""Stands behind every result. Small models go by what they read last: without it they stop after the first call.
+
+Both texts were chosen by trial with a model of 1.5 billion parameters, on a dozen tasks with four tools. A worked
+example, a list of rules, a thought before each call, or the question said again all did worse.
+"""
 
 
 class Encoder:
@@ -142,7 +148,7 @@ def encode_message(message: Message) -> JsonObject:
         case Note(text):
             return {"role": "user", "content": NOTE_PREFIX + text}
         case Result(_, name, _, parts):
-            return {"role": "user", "content": f"Result of {name}: {plain_text(parts)}"}
+            return {"role": "user", "content": f"Result of {name}: {plain_text(parts)}\n\n{_AFTER_RESULT}"}
         case Assistant(text, calls):
             if not calls:
                 return {"role": "assistant", "content": json.dumps({"final_answer": text}, ensure_ascii=False)}
