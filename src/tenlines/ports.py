@@ -68,22 +68,32 @@ class CallContext:
     """What a tool may know about the call that it serves. A tool gets it by asking: `ctx: CallContext`.
 
     Attributes:
-        run_id: The run.
-        step: Number of the reply that asked for the call, from 1.
-        position: Place of the call in that reply, from 0.
         tool: Name of the tool.
         key: Idempotency key: the same for the same call over retries, crashes and resumes.
         deadline_at: Unix time at which the call is given up, or None.
     """
 
-    __slots__ = ("_cancelled", "_on_give_up", "deadline_at", "key", "position", "run_id", "step", "tool")
+    __slots__ = ("_cancelled", "_on_give_up", "deadline_at", "key", "tool")
 
     def __init__(self, key: str, tool: str, deadline_at: float | None) -> None:
-        self.run_id, step, position = key.rsplit(":", 2)
-        self.step, self.position = int(step), int(position)
         self.key, self.tool, self.deadline_at = key, tool, deadline_at
         self._cancelled = False
         self._on_give_up: list[Callable[[], None]] = []
+
+    @property
+    def run_id(self) -> str:
+        """The run."""
+        return self.key.rsplit(":", 2)[0]
+
+    @property
+    def step(self) -> int:
+        """Number of the reply that asked for the call, from 1."""
+        return int(self.key.rsplit(":", 2)[1])
+
+    @property
+    def position(self) -> int:
+        """Place of the call in that reply, from 0."""
+        return int(self.key.rsplit(":", 2)[2])
 
     @property
     def cancelled(self) -> bool:

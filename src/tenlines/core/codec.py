@@ -53,7 +53,7 @@ def decode(body: bytes | str, schema: int = SCHEMA) -> AnyEvent:
     """
     if schema > SCHEMA:
         raise JournalFormatError(
-            f"the journal has events of format {schema}, this version of tenlines reads up to {SCHEMA}: upgrade tenlines"
+            f"the journal has events of format {schema}, this tenlines reads up to {SCHEMA}: upgrade tenlines"
         )
     try:
         if schema == SCHEMA:

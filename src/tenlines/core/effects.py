@@ -11,7 +11,7 @@ from tenlines.core.limits import Left, Reservation
 from tenlines.core.transcript import JsonObject, Outcome, TranscriptView
 
 
-class CallModel(msgspec.Struct, frozen=True):
+class CallModel(msgspec.Struct, frozen=True, gc=False):
     """Append `StepStarted`, then ask the model, then append `ModelReplied` or `ModelFailed`."""
 
     step: int
@@ -27,7 +27,7 @@ class CallModel(msgspec.Struct, frozen=True):
     deadline_at: float | None
 
 
-class RunnableCall(msgspec.Struct, frozen=True):
+class RunnableCall(msgspec.Struct, frozen=True, gc=False):
     """A call that may run: the tool is known and the arguments are an object."""
 
     step: int
@@ -38,7 +38,7 @@ class RunnableCall(msgspec.Struct, frozen=True):
     key: str
 
 
-class Refusal(msgspec.Struct, frozen=True):
+class Refusal(msgspec.Struct, frozen=True, gc=False):
     """A call that is answered without running (again)."""
 
     step: int
@@ -47,7 +47,7 @@ class Refusal(msgspec.Struct, frozen=True):
     text: str
 
 
-class RunTools(msgspec.Struct, frozen=True):
+class RunTools(msgspec.Struct, frozen=True, gc=False):
     """Append each refusal as an event; then run `calls`, at most `max_parallel` at once."""
 
     refusals: tuple[Refusal, ...]
@@ -56,14 +56,14 @@ class RunTools(msgspec.Struct, frozen=True):
     deadline_at: float | None
 
 
-class Sleep(msgspec.Struct, frozen=True):
+class Sleep(msgspec.Struct, frozen=True, gc=False):
     """Wait until the Unix time `until`, or until someone says something."""
 
     until: float
     reason: str
 
 
-class Finish(msgspec.Struct, frozen=True):
+class Finish(msgspec.Struct, frozen=True, gc=False):
     """Append `RunEnded` and return."""
 
     status: Status

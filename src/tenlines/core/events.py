@@ -35,7 +35,7 @@ Status: TypeAlias = Literal[
 """How a run ended. Only `answered` has an answer."""
 
 
-class ToolSpec(msgspec.Struct, frozen=True):
+class ToolSpec(msgspec.Struct, frozen=True, gc=False):
     """What the machine and the model know of a tool. Risk words follow MCP's hints."""
 
     name: str
@@ -78,8 +78,8 @@ class Settings(msgspec.Struct, frozen=True):
     """Tell the model after each exchange what is left of its limits."""
 
 
-class Event(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """What all events have."""
+class Event(msgspec.Struct, frozen=True, kw_only=True, tag=True, gc=False):
+    """What all events have. Immutable trees cannot form cycles, so the garbage collector need not visit them."""
 
     seq: int
     at: float

@@ -104,7 +104,7 @@ class _Mender:
             self._say("the results of a message with several calls stood in another order; they are in call order now")
         for call, result in zip(self.assistant.calls, self.results, strict=True):
             if result is None:
-                text = outcomes.interrupted(call.name, False)
+                text = outcomes.unrecorded(call.name)
                 result = Result(call.id, call.name, "in_doubt", (Text(text),))
                 self._say(f"the call {call.id!r} of {call.name} had no result; one was filled in that says so")
             self.out.append(result)
@@ -130,7 +130,8 @@ class _Mender:
         parsed = outcomes.parse_arguments(call.arguments)
         if parsed.value is None:
             self._say(
-                f"the arguments of {new_id!r} {parsed.problem}; they are sent as {{}} ({outcomes.quote(call.arguments, 120)})"
+                f"the arguments of {new_id!r} {parsed.problem}; they are sent as {{}}: "
+                f"{outcomes.quote(call.arguments, 120)}"
             )
         name = outcomes.wire_name(call.name)
         if name != call.name:
@@ -141,7 +142,8 @@ class _Mender:
         position = self._place(message)
         if self.assistant is None or position is None:
             self._say(
-                f"a result for {message.call_id!r} belongs to no call and was dropped: {outcomes.quote(message.text, 200)}"
+                f"a result for {message.call_id!r} belongs to no call and was dropped: "
+                f"{outcomes.quote(message.text, 200)}"
             )
         elif self.results[position] is not None:
             self._say(f"a second result for {message.call_id!r} was dropped: {outcomes.quote(message.text, 200)}")

@@ -20,8 +20,6 @@ from collections.abc import Callable, Iterable
 from typing import Any
 from zlib import crc32
 
-import msgspec
-
 from tenlines.core import codec, outcomes
 from tenlines.core import events as ev
 from tenlines.core.effects import CallModel, Effect, Finish, Refusal, RunnableCall, RunTools, Sleep
@@ -41,7 +39,6 @@ from tenlines.core.transcript import (
     Text,
     ToolCall,
     TranscriptView,
-    Usage,
     User,
     estimate_tokens,
     text_of,
@@ -239,7 +236,7 @@ def _next_calls(state: State, now: float) -> RunTools:
         if why or one.refusal is not None:
             refusals.append(_refusal(exchange, position, why))
             continue
-        assert one.spec is not None and one.arguments is not None
+        assert one.spec is not None
         alone = _runs_alone(one.spec)
         if one.started:
             if alone:
@@ -338,6 +335,7 @@ def _check_tools(tools: tuple[ev.ToolSpec, ...]) -> None:
 def _set_tools(state: State, tools: tuple[ev.ToolSpec, ...]) -> None:
     state.specs = tools
     state.tools = {spec.name: spec for spec in tools}
+    state.has_final = any(spec.final for spec in tools)
     old = state.tools_tokens
     state.tools_tokens = sum(20 + (len(spec.description) + len(repr(spec.parameters))) // 4 for spec in tools)
     state.estimated_tokens += state.tools_tokens - old
@@ -491,7 +489,7 @@ def _on_model_replied(state: State, event: ev.ModelReplied) -> None:
     reply = event.reply
     if event.step != state.account.steps + 1 or not isinstance(reply, Reply):
         raise InvalidEvent(f"ModelReplied is for step {event.step!r}, expected step {state.account.steps + 1}")
-    if (reply.dollars or 0.0) < 0 or any((count or 0) < 0 for count in msgspec.structs.astuple(reply.usage or Usage())):
+    if _uses_less_than_nothing(reply):
         raise InvalidEvent(f"a reply cannot use less than nothing: {reply.usage!r}, dollars={reply.dollars!r}")
     state.account.settle(reply.usage, _dollars(state, reply))
     state.attempt, state.last_error = 0, ""
@@ -502,6 +500,14 @@ def _on_model_replied(state: State, event: ev.ModelReplied) -> None:
     state.phase = Phase.READY
     _take_words(state, reply)
     _stop_if_cancelled(state)
+
+
+def _uses_less_than_nothing(reply: Reply) -> bool:
+    usage = reply.usage
+    if usage is None:
+        return (reply.dollars or 0.0) < 0
+    fields = (usage.input, usage.output, usage.cache_read, usage.cache_write, usage.reasoning, reply.dollars)
+    return min([field or 0 for field in fields]) < 0
 
 
 def _dollars(state: State, reply: Reply) -> float | None:
@@ -569,7 +575,7 @@ def _open_exchange(state: State, reply: Reply) -> None:
         block = f"the limit of {state.limits.steps} steps is reached; this reply may only answer"
     calls = [_admit(state, asked, step, position, block) for position, asked in enumerate(reply.calls)]
     order = list(range(len(calls)))
-    final = next((p for p in order if calls[p].spec and calls[p].spec.final and not calls[p].refusal), None)  # type: ignore[union-attr]
+    final = _final_position(calls) if state.has_final else 0
     if final:
         order.remove(final)
         order.insert(0, final)
@@ -584,9 +590,18 @@ def _open_exchange(state: State, reply: Reply) -> None:
     elif reply.stop == "malformed_call":
         exchange.blank = "malformed"
     choice = state.settings.tool_choice
-    state.choice_met = state.choice_met or choice == "required" or any(c.name == choice for c in reply.calls)
+    if choice != "auto":
+        state.choice_met = state.choice_met or choice == "required" or any(c.name == choice for c in reply.calls)
     state.partial = reply.text if reply.text.strip() else state.partial
     state.exchange, state.phase = exchange, Phase.AWAITING_TOOLS
+
+
+def _final_position(calls: list[OpenCall]) -> int:
+    """Where the first call stands whose result may be the answer; 0 when there is none or it is first anyway."""
+    for position, one in enumerate(calls):
+        if one.spec is not None and one.spec.final and one.refusal is None:
+            return position
+    return 0
 
 
 def _admit(state: State, asked: ToolCall, step: int, position: int, block: str) -> OpenCall:
@@ -824,14 +839,14 @@ def _release_queue(state: State) -> None:
 
 # --- which event may happen where -----------------------------------------------------------------------
 
-_LIVE = frozenset({Phase.READY, Phase.AWAITING_MODEL, Phase.AWAITING_TOOLS})
-_TOOLS = frozenset({Phase.AWAITING_TOOLS})
-_MODEL = frozenset({Phase.AWAITING_MODEL})
-_READY = frozenset({Phase.READY})
+_LIVE = (Phase.READY, Phase.AWAITING_MODEL, Phase.AWAITING_TOOLS)
+_TOOLS = (Phase.AWAITING_TOOLS,)
+_MODEL = (Phase.AWAITING_MODEL,)
+_READY = (Phase.READY,)
 
-_HANDLERS: dict[type, tuple[frozenset[Phase], Callable[[State, Any], None]]] = {
-    ev.RunStarted: (frozenset({Phase.NEW}), _on_run_started),
-    ev.RunResumed: (_LIVE | {Phase.ENDED}, _on_run_resumed),
+_HANDLERS: dict[type, tuple[tuple[Phase, ...], Callable[[State, Any], None]]] = {
+    ev.RunStarted: ((Phase.NEW,), _on_run_started),
+    ev.RunResumed: ((*_LIVE, Phase.ENDED), _on_run_resumed),
     ev.LimitsRaised: (_LIVE, _on_limits_raised),
     ev.MessageQueued: (_LIVE, _on_message_queued),
     ev.CancelRequested: (_LIVE, _on_cancel_requested),
@@ -844,6 +859,6 @@ _HANDLERS: dict[type, tuple[frozenset[Phase], Callable[[State, Any], None]]] = {
     ev.CallFailed: (_TOOLS, _on_call_failed),
     ev.CallTimedOut: (_TOOLS, _on_call_timed_out),
     ev.CallAbandoned: (_TOOLS, _on_call_abandoned),
-    ev.LateResultArrived: (_LIVE | {Phase.ENDED}, _on_late_result),
+    ev.LateResultArrived: ((*_LIVE, Phase.ENDED), _on_late_result),
 }
 """The transition table: an event, the phases in which it may happen, what it does."""

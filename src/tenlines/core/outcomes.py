@@ -158,6 +158,14 @@ def interrupted(tool: str, read_only: bool) -> str:
     )
 
 
+def unrecorded(tool: str) -> str:
+    """A call in a history from elsewhere that has no result. Nobody knows even whether it started."""
+    return (
+        f"{tool}: no result was recorded. Whether it ran and took effect is not known: it may have. "
+        "Check before you do it again."
+    )
+
+
 def raised(tool: str, error_type: str, message: str) -> str:
     """The tool raised an exception. Its message is passed on, its traceback is not."""
     return f"{tool} failed: {error_type}: {message}" if message else f"{tool} failed: {error_type} (without a message)"

@@ -20,7 +20,7 @@ LONGEST_PERIOD = 6
 _NUMBERS = re.compile(r"\d+")
 
 
-class Signature(msgspec.Struct, frozen=True):
+class Signature(msgspec.Struct, frozen=True, gc=False):
     """One call with its result, as far as it matters for repetition."""
 
     name: str
@@ -28,16 +28,18 @@ class Signature(msgspec.Struct, frozen=True):
     """Canonical JSON, or the raw text where that was not JSON."""
     outcome: Outcome
     digest: bytes
+    """Of the three above and the result."""
 
 
 def signature(name: str, arguments: str, outcome: Outcome, text: str) -> Signature:
     """Sign a call. Failures are equal when they differ only in numbers (process ids, counters)."""
     if outcome != "ok":
         text = _NUMBERS.sub("#", text)
-    return Signature(name, arguments, outcome, blake2b(text.encode("utf-8", "surrogatepass"), digest_size=12).digest())
+    whole = "\0".join((name, arguments, outcome, text)).encode("utf-8", "surrogatepass")
+    return Signature(name, arguments, outcome, blake2b(whole, digest_size=16).digest())
 
 
-class Finding(msgspec.Struct, frozen=True):
+class Finding(msgspec.Struct, frozen=True, gc=False):
     """What one exchange showed: words for the model, and why the run must end (or "")."""
 
     notes: tuple[str, ...] = ()
@@ -47,7 +49,7 @@ class Finding(msgspec.Struct, frozen=True):
 class RepeatTracker(msgspec.Struct):
     """Grows by a fixed amount a call; looking at an exchange never looks back further than a period."""
 
-    counts: dict[Signature, int] = {}
+    counts: dict[bytes, int] = {}
     tail: list[int] = []
     """Hashes of the last exchanges, newest last."""
     runs: list[int] = msgspec.field(default_factory=lambda: [0] * LONGEST_PERIOD)
@@ -98,7 +100,7 @@ class RepeatTracker(msgspec.Struct):
         for one in exchange:
             if one is None:
                 continue
-            times = self.counts[one] = self.counts.get(one, 0) + 1
+            times = self.counts[one.digest] = self.counts.get(one.digest, 0) + 1
             if times == told_after:
                 notes.append(
                     f"{describe((one,))} has now given the same result {times} times in this run. "
@@ -112,7 +114,8 @@ class RepeatTracker(msgspec.Struct):
         All of them: a short loop inside a long one (A A A B, A A A B, ...) must not hide the long one. A cycle
         counts only when its round is complete, so that it gets its whole chance.
         """
-        now = -1 if None in exchange or not exchange else hash(exchange)
+        digests = tuple([one.digest for one in exchange if one is not None])
+        now = hash(digests) if len(digests) == len(exchange) > 0 else -1
         if now == -1 or now not in self.tail:  # nothing repeats: the way of nearly every exchange
             if any(self.runs):
                 self.runs = [0] * LONGEST_PERIOD

@@ -27,7 +27,7 @@ class RunUsage(NamedTuple):
         return self.input + self.output
 
 
-class CallRecord(msgspec.Struct, frozen=True):
+class CallRecord(msgspec.Struct, frozen=True, gc=False):
     """One call of a run, with what became of it. `arguments` is None where they could not be read."""
 
     step: int
@@ -44,7 +44,7 @@ class CallRecord(msgspec.Struct, frozen=True):
     arguments: dict[str, JsonValue] | None = None
 
 
-class RunResult(msgspec.Struct, frozen=True):
+class RunResult(msgspec.Struct, frozen=True, gc=False):
     """Everything a run came to.
 
     `answer` is set only when the status is `answered`; what a stopped run had to say so far is `partial_answer`.

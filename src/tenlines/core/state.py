@@ -31,7 +31,7 @@ class Stop(msgspec.Struct, frozen=True):
     reason: str
 
 
-class OpenCall(msgspec.Struct):
+class OpenCall(msgspec.Struct, gc=False):
     """One call of the open exchange."""
 
     call: ToolCall
@@ -52,7 +52,7 @@ class OpenCall(msgspec.Struct):
     remarks: tuple[str, ...] = ()
 
 
-class Exchange(msgspec.Struct):
+class Exchange(msgspec.Struct, gc=False):
     """The open exchange: an assistant message whose calls are being answered."""
 
     step: int
@@ -88,6 +88,8 @@ class State(msgspec.Struct):
     limits: Limits = Limits()
     tools: dict[str, ToolSpec] = {}
     specs: tuple[ToolSpec, ...] = ()
+    has_final: bool = False
+    """Whether any tool's result ends the run."""
     tools_tokens: int = 0
     """Estimate of what the tools themselves take in each request."""
     messages: list[Message] = []

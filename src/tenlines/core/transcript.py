@@ -17,13 +17,13 @@ else:  # msgspec reads the fields of a struct at run time and has no recursive a
 # --- parts ------------------------------------------------------------------------------------------
 
 
-class Text(msgspec.Struct, frozen=True, tag="text"):
+class Text(msgspec.Struct, frozen=True, gc=False, tag="text"):
     """A piece of text."""
 
     text: str
 
 
-class Image(msgspec.Struct, frozen=True, tag="image"):
+class Image(msgspec.Struct, frozen=True, gc=False, tag="image"):
     """An image: its bytes, or the address of one."""
 
     media_type: str
@@ -31,7 +31,7 @@ class Image(msgspec.Struct, frozen=True, tag="image"):
     url: str = ""
 
 
-class File(msgspec.Struct, frozen=True, tag="file"):
+class File(msgspec.Struct, frozen=True, gc=False, tag="file"):
     """Any other binary content, with the name that a person would give it."""
 
     media_type: str
@@ -39,13 +39,13 @@ class File(msgspec.Struct, frozen=True, tag="file"):
     name: str = ""
 
 
-class Json(msgspec.Struct, frozen=True, tag="json"):
+class Json(msgspec.Struct, frozen=True, gc=False, tag="json"):
     """A JSON value, for providers that take structured results; others get its text."""
 
     value: JsonValue
 
 
-class Opaque(msgspec.Struct, frozen=True, tag="opaque"):
+class Opaque(msgspec.Struct, frozen=True, gc=False, tag="opaque"):
     """Something that only its maker understands (signed reasoning, say), kept as it came.
 
     It is sent back to the same `provider` and model family, and to nobody else.
@@ -75,7 +75,7 @@ Outcome: TypeAlias = Literal[
 """What became of a call. `in_doubt`: it may have taken effect, nobody knows."""
 
 
-class ToolCall(msgspec.Struct, frozen=True):
+class ToolCall(msgspec.Struct, frozen=True, gc=False):
     """A tool call as a model asked for it: raw text, exactly as it came.
 
     In a `Reply`, `id` is whatever the provider sent (it may be empty or repeated). In an `Assistant`
@@ -87,7 +87,7 @@ class ToolCall(msgspec.Struct, frozen=True):
     arguments: str
 
 
-class Usage(msgspec.Struct, frozen=True):
+class Usage(msgspec.Struct, frozen=True, gc=False):
     """Tokens of one reply, in the normal form: `input` counts every input token, cached ones included;
     `output` includes reasoning. None means that the provider did not say, which is not zero."""
 
@@ -112,7 +112,7 @@ StopReason: TypeAlias = Literal[
 ]
 
 
-class Reply(msgspec.Struct, frozen=True):
+class Reply(msgspec.Struct, frozen=True, gc=False):
     """One finished reply of a model. Streaming never produces anything else than this."""
 
     text: str = ""
@@ -129,13 +129,13 @@ class Reply(msgspec.Struct, frozen=True):
 # --- messages ---------------------------------------------------------------------------------------
 
 
-class System(msgspec.Struct, frozen=True, tag="system"):
+class System(msgspec.Struct, frozen=True, gc=False, tag="system"):
     """Standing instructions. Always first."""
 
     text: str
 
 
-class User(msgspec.Struct, frozen=True, tag="user"):
+class User(msgspec.Struct, frozen=True, gc=False, tag="user"):
     """What a person said."""
 
     parts: tuple[Part, ...]
@@ -146,14 +146,14 @@ class User(msgspec.Struct, frozen=True, tag="user"):
         return text_of(self.parts)
 
 
-class Note(msgspec.Struct, frozen=True, tag="note"):
+class Note(msgspec.Struct, frozen=True, gc=False, tag="note"):
     """What the loop itself tells the model (a repeat, a limit). A message of its own, so that no tool
     result can forge one; formats without a place for it send it as user text."""
 
     text: str
 
 
-class Assistant(msgspec.Struct, frozen=True, tag="assistant"):
+class Assistant(msgspec.Struct, frozen=True, gc=False, tag="assistant"):
     """What the model said."""
 
     text: str = ""
@@ -161,7 +161,7 @@ class Assistant(msgspec.Struct, frozen=True, tag="assistant"):
     opaque: tuple[Opaque, ...] = ()
 
 
-class Result(msgspec.Struct, frozen=True, tag="result"):
+class Result(msgspec.Struct, frozen=True, gc=False, tag="result"):
     """The one result of one call."""
 
     call_id: str
@@ -220,13 +220,16 @@ def estimate_tokens(message: Message) -> int:
 
     An estimate, used only to reserve before the provider has told the truth.
     """
-    if isinstance(message, User | Result):
-        size = sum(_size(part) for part in message.parts)
+    if isinstance(message, Assistant):
+        size = len(message.text)
+        for call in message.calls:
+            size += len(call.name) + len(call.arguments) + 20
+    elif isinstance(message, (User, Result)):  # a tuple: this runs for every message, and `|` builds a new type
+        size = 0
+        for part in message.parts:
+            size += _size(part)
     else:
         size = len(message.text)
-        if isinstance(message, Assistant):
-            for call in message.calls:
-                size += len(call.name) + len(call.arguments) + 20
     return 4 + (size + 3) // 4
 
 
