@@ -4,8 +4,8 @@
 TenlinesError                  never raised itself
 ├── MisuseError                the caller or a driver broke the contract
 │   ├── InvalidEvent           an event that this state does not accept; the state is unchanged
-│   ├── ConfigError            an agent, tool or command was set up wrongly
-│   └── MissingExtra           an optional dependency is not installed; says the install command
+│   └── ConfigError            an agent, tool or command was set up wrongly
+│       └── MissingExtra       an optional dependency is not installed; says the install command
 ├── RemoteError                the other side failed or misbehaved
 │   ├── ProviderError          the model's server answered with an error
 │   │   ├── RateLimited

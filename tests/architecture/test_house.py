@@ -224,7 +224,6 @@ def real_tree() -> dict[str, str]:
     return {one.__name__: one.__bases__[0].__name__ for one in classes}
 
 
-@pytest.mark.xfail(reason="MissingExtra is a child of ConfigError, and drawn as a child of MisuseError", strict=True)
 def test_the_drawing_of_the_errors_is_the_tree_of_the_errors() -> None:
     assert drawn_tree() == real_tree()
 
