@@ -126,6 +126,17 @@ def test_the_constrained_protocol_sends_a_schema_and_reads_the_object(
     assert shown == [Delta(1, "yes")]
 
 
+def test_the_constrained_protocol_without_tools_is_plain_text(chat: ChatServer, ask: Ask) -> None:
+    chat.say({"choices": [{"message": {"content": '{"a": 1}'}, "finish_reason": "length"}]})
+    chat.stream(delta({"content": "Once upon"}), delta({}, "length"))
+    model = model_at(chat, protocol="constrained")
+    assert ask(model) == Reply(text='{"a": 1}', stop="length")
+    assert "response_format" not in chat.bodies[0]
+    shown: list[Delta] = []
+    assert ask(model, None, shown.append) == Reply(text="Once upon", stop="length", model="m-1")
+    assert shown == [Delta(1, "Once upon")]
+
+
 def test_a_server_that_does_not_stream_is_understood(chat: ChatServer, ask: Ask) -> None:
     chat.say(HI)
     shown: list[Delta] = []

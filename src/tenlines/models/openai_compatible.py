@@ -151,24 +151,29 @@ class _Native:
         return openai_stream.StreamDecoder(self._options.provider, self._options.model)
 
 
-class _Constrained:
+class _Constrained(_Native):
+    """Without tools there is nothing to choose between, and a reply is plain text."""
+
     def __init__(self, options: openai_chat.Options) -> None:
-        self._options, self._encoder = options, constrained.Encoder()
+        super().__init__(options)
+        self._talk, self._is_held = constrained.Encoder(), False
 
     def request(self, effect: CallModel, stream: bool) -> JsonObject:
-        messages = self._encoder.extend(effect.messages, effect.tools, effect.new_from)
+        messages = self._talk.extend(effect.messages, effect.tools, effect.new_from)
+        response_format = self._talk.response_format(effect.tools, effect.tool_choice)
+        self._is_held = response_format is not None
+        limit = effect.max_output_tokens
         return constrained.encode_request(
-            self._options,
-            messages,
-            self._encoder.response_format(effect.tools, effect.tool_choice),
-            max_output_tokens=effect.max_output_tokens,
-            stream=stream,
+            self._options, messages, response_format, max_output_tokens=limit, stream=stream
         )
 
     def decode(self, data: JsonValue) -> Reply:
-        return constrained.read_reply(openai_chat.decode_response(data, self._options.provider, self._options.model))
+        reply = super().decode(data)
+        return constrained.read_reply(reply) if self._is_held else reply
 
     def decoder(self) -> _StreamDecoder:
+        if not self._is_held:
+            return super().decoder()
         return constrained.StreamDecoder(self._options.provider, self._options.model)
 
 
