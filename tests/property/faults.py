@@ -393,8 +393,8 @@ FAULTS = (
     Fault(
         "results do not matter for loops",
         R,
-        'blake2b(text.encode("utf-8", "surrogatepass"), digest_size=12)',
-        "blake2b(b'', digest_size=12)",
+        "(name, arguments, outcome, text)).encode(",
+        "(name, arguments, outcome)).encode(",
     ),
     Fault(
         "invalid calls off by one",
