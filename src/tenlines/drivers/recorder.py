@@ -246,7 +246,9 @@ def ended(tool: ToolPort, call: RunnableCall, end: Ended, remarks: tuple[str, ..
         return _raised(tool, call, end.error)
     try:
         parts, truncated, shown, original, full, more = tool.render(end.value)
-    except Exception as error:  # noqa: BLE001  # turning a value into text runs foreign code (a __str__, a hook)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001  # turning a value into text runs foreign code (a __str__, a hook)
         return _raised(tool, call, error, "ran, but its result could not be shown")
     fields: dict[str, Any] = {"step": call.step, "position": call.position, "parts": parts}
     if truncated:
@@ -347,8 +349,11 @@ def check(tool: ToolPort, call: RunnableCall) -> Bound | Invalid:
     """Ask the tool whether it takes these arguments. Nothing has run yet."""
     try:
         return tool.check(call.arguments)
-    except Exception as error:  # noqa: BLE001  # validators are foreign code
-        return Invalid(f"{call.name} did not run: its arguments could not be checked: {type(error).__name__}: {error}")
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001  # validators are foreign code
+        what = f"{type(error).__name__}: {_message(error)}"
+        return Invalid(f"{call.name} did not run: its arguments could not be checked: {what}")
 
 
 def attempt(call: Callable[[], Any]) -> Ended:

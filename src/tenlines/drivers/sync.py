@@ -172,15 +172,15 @@ class _Driver:
             if not self.running:
                 continue
             self.recorder.commit()
-            yield from self._overdue(effect)
             arrival = self._next_arrival(self._earliest())
             if isinstance(arrival, _Arrival):
                 yield from self._arrived(arrival)
+            yield from self._overdue(effect)
             yield from self.heard()
             if rec.nothing_more_starts(self.parts, effect):
                 waiting.clear()
             if self.parts.machine.stopping == "now":
-                self.give_up()
+                yield from self._end_all()
 
     def _launch(self, waiting: deque[RunnableCall], effect: RunTools) -> Iterator[Draft]:
         """Fill the free places: all intents first, made durable together, then all starts."""
@@ -217,6 +217,15 @@ class _Driver:
             if running.ctx.deadline_at is not None and now >= running.ctx.deadline_at:
                 self._abandon(key)
                 yield rec.timed_out(running.tool, running.call, running.ctx.deadline_at - running.started_at)
+
+    def _end_all(self) -> Iterator[Draft]:
+        """Stop what is running. A call that has ended meanwhile has its result; the others are left for the machine
+        to settle."""
+        while self.running and not self.arrivals.empty():
+            arrival = self.arrivals.get()
+            if isinstance(arrival, _Arrival):
+                yield from self._arrived(arrival)
+        self.give_up()
 
     # --- waiting ------------------------------------------------------------------------------------
 
