@@ -51,33 +51,32 @@ def search_orders(customer: str) -> list[dict[str, str]]:
 
 @tool(read_only=True)
 def get_order(order_id: str) -> dict[str, Any]:
-    """Look an order up by its number: customer, items, total, and the tracking_id of its parcel.
+    """Look up an order: customer, items, state, tracking id.
 
     Args:
         order_id: Order number, four digits.
     """
     order = {"order_id": order_id, **_order(order_id)}
-    if order["tracking_id"] is None:
-        return {**order, "note": "not sent yet, so there is no parcel to track"}
-    return {**order, "note": f"to learn where the parcel is, call get_tracking with {order['tracking_id']}"}
+    return {**order, "state": "shipped" if order["tracking_id"] else "being packed"}
 
 
 @tool(read_only=True)
 def get_tracking(tracking_id: str) -> dict[str, str]:
-    """Find out where a parcel is now. Needs a tracking_id such as TRK12, which get_order gives; an order number
-    will not do.
+    """Where a parcel is now.
 
     Args:
-        tracking_id: Starts with TRK.
+        tracking_id: As get_order gives it.
     """
     wanted = tracking_id.strip().upper()
     if wanted in PARCELS:
         return {"tracking_id": wanted, **PARCELS[wanted]}
     if wanted.lstrip("#") in ORDERS:
         raise LookupError(
-            f"{tracking_id} is an order number, not a tracking id; call get_order first and use its tracking_id"
+            f"{tracking_id} is an order number. First get_order tells the tracking id, then get_tracking takes it."
         )
-    raise LookupError(f"there is no parcel {tracking_id!r}; call get_order to learn the tracking_id of an order")
+    raise LookupError(
+        f"there is no parcel {tracking_id!r}. First get_order tells the tracking id, then get_tracking takes it."
+    )
 
 
 @tool(idempotent=True)
