@@ -128,9 +128,9 @@ class Facts(msgspec.Struct):
     at: float = 0.0
     ended: ev.RunEnded | None = None
     exchanges: list[Any] = []
-    """What the exchanges since the last resume were, as far as it matters for repetition."""
+    """What the exchanges were since a stuck run was let go on, as far as it matters for repetition."""
     invalid: int = 0
-    """How many calls in a row, since the last resume, never reached a tool."""
+    """How many calls in a row never reached a tool, since a stuck run was let go on."""
 
     # --- reading the log ---
 
@@ -147,11 +147,12 @@ class Facts(msgspec.Struct):
     def _on_RunResumed(self, event: ev.RunResumed) -> None:
         self.tools = {spec.name: spec for spec in event.tools}
         self.worked += max(0.0, self.at - self.began)
+        if self.ended is not None and self.ended.status == "stuck":
+            self.exchanges, self.invalid = [], 0
         self.began, self.cancelled, self.ended = event.at, "", None
         self.failures, self.not_before = 0, 0.0
         if not self.open:
             self._release()
-            self.exchanges, self.invalid = [], 0
 
     def _on_LimitsRaised(self, event: ev.LimitsRaised) -> None:
         self.limits = event.limits

@@ -65,7 +65,8 @@ class Settings(msgspec.Struct, frozen=True):
     max_parallel: int = 8
     """How many read-only calls of one message run at once."""
     max_output_tokens: int | None = None
-    """Most output tokens a reply may have; asked of the provider and reserved."""
+    """Most output tokens a reply may have; asked of the provider and reserved. With a limit on tokens or dollars
+    the default is 4,096 (`limits.BOUNDED_OUTPUT`)."""
     tool_choice: str = "auto"
     """`auto`, `none`, `required`, or the name of a tool that must be called first."""
     keep_tool_choice: bool = False

@@ -163,6 +163,11 @@ class Verdict(msgspec.Struct, frozen=True, gc=False):
     refusal: str = ""
 
 
+BOUNDED_OUTPUT = 4096
+"""Most tokens of a reply where there is a limit on tokens or dollars and nothing else was said. Every provider's
+models take this; more (`Settings.max_output_tokens`) would be reserved in full at every request."""
+
+
 def reserve(
     account: Account, limits: Limits, price: Price | None, input_tokens: int, max_output_tokens: int | None
 ) -> Verdict:
@@ -171,12 +176,14 @@ def reserve(
     A limit on tokens or dollars also bounds the reply that is asked for, so that what was reserved holds.
     """
     output = max_output_tokens
+    if output is None and (limits.tokens, limits.dollars) != (None, None):
+        output = BOUNDED_OUTPUT
     if limits.tokens is not None:
         room = limits.tokens - account.tokens - input_tokens
         if room <= 0:
             used = f"{account.tokens:,} of {limits.tokens:,} tokens are used"
             return Verdict(refusal=f"{used}; the next request needs about {input_tokens:,} more")
-        output = room if output is None else min(output, room)
+        output = min(output or room, room)
     if limits.dollars is None:
         return Verdict(Reservation(input_tokens, output), output)
     if price is None:
@@ -189,5 +196,5 @@ def reserve(
             refusal=f"${account.dollars:.4f} of ${limits.dollars:.4f} are spent; the next request needs ${worst:.4f}"
         )
     if price.output > 0:
-        output = room if output is None else min(output, room)
+        output = min(output or room, room)
     return Verdict(Reservation(input_tokens, output, price.worst(input_tokens, output or 0)), output)

@@ -349,7 +349,7 @@ def _on_run_resumed(state: State, event: ev.RunResumed) -> None:
     _set_tools(state, event.tools)
     state.worked_s += max(0.0, state.at - state.session_began)
     state.session_began = event.at
-    state.cancel, state.cancel_reason, state.last_words, state.partial = "", "", "", ""
+    state.cancel, state.cancel_reason, state.last_words = "", "", ""
     state.blanks = state.attempt = 0
     state.retry_at, state.last_error = None, ""
     if state.phase is Phase.AWAITING_TOOLS:
@@ -357,9 +357,12 @@ def _on_run_resumed(state: State, event: ev.RunResumed) -> None:
         return
     if state.stop is not None and state.stop.status == "truncated_reply":
         _append(state, Note("Your last reply was cut off by the output limit. Go on from there, or be shorter."))
-    if state.stop is None or state.stop.status != "answered":
+    if state.ended is not None and state.ended.status == "stuck":
+        state.repeats.forgive()  # whoever lets it go on gives it a new chance; a mere crash does not
+    if state.stop is not None and state.stop.status != "answered":
         state.stop = None
-    state.repeats.forgive()
+    if state.phase is Phase.AWAITING_MODEL:
+        state.account.unmetered += 1  # a request was made, and nobody will ever say what it used
     state.ended = None
     state.phase = Phase.READY
     _release_queue(state)
