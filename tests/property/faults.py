@@ -55,7 +55,7 @@ FAULTS = (
     Fault(
         "1: token limit does not bound the reply",
         L,
-        "output = room if output is None else min(output, room)\n    if limits.dollars",
+        "output = min(output or room, room)\n    if limits.dollars",
         "pass\n    if limits.dollars",
     ),
     Fault("1: what was used is not counted", L, "            self.output_tokens += usage.output or 0\n", ""),
