@@ -23,7 +23,7 @@ from tenlines.core.replay import fold
 from tenlines.core.result import RunResult
 from tenlines.core.transcript import Message, Part, System, User
 from tenlines.drivers import aio, sync
-from tenlines.drivers.recorder import Control, Draft, Parts, Recorder
+from tenlines.drivers.recorder import Control, Draft, Parts
 from tenlines.errors import ConfigError, stopped
 from tenlines.journal import open_journal
 from tenlines.models.resolve import resolve
@@ -182,9 +182,9 @@ class Agent:
             said = (System(self.instructions), *said)
         history = mend(said)
         settings = self.settings if limits is None else msgspec.structs.replace(self.settings, limits=limits)
-        parts = self._parts(Machine(), new_run_id(), control, watchers)
+        run_id = new_run_id()
         start = {
-            "run_id": parts.run_id,
+            "run_id": run_id,
             "agent": self.name,
             "model": self.model.name,
             "messages": history.messages,
@@ -192,22 +192,19 @@ class Agent:
             "settings": settings,
             "repairs": history.repairs,
         }
-        Recorder(parts).record(Draft(ev.RunStarted, start))
-        return parts
+        parts = self._parts(Machine(), run_id, control, (Draft(ev.RunStarted, start),))
+        return parts._replace(observers=(*self.observers, *watchers))
 
     def _reopen(self, run_id: str, limits: Limits | None, control: Control | None) -> Parts:
-        parts = self._parts(fold(self.journal.read(run_id)), run_id, control, ())
-        ended = parts.machine.state.ended
+        machine = fold(self.journal.read(run_id))
+        ended = machine.state.ended
         if ended is not None and ended.status == "answered":
-            return parts
-        recorder = Recorder(parts)
-        recorder.record(Draft(ev.RunResumed, {"tools": tuple(one.spec for one in self.tools.values())}))
-        if limits is not None:
-            recorder.record(Draft(ev.LimitsRaised, {"limits": limits}))
-        recorder.commit()  # from here on the run is ours: a second owner finds the number taken
-        return parts
+            return self._parts(machine, run_id, control, ())
+        resumed = Draft(ev.RunResumed, {"tools": tuple(one.spec for one in self.tools.values())})
+        raised = () if limits is None else (Draft(ev.LimitsRaised, {"limits": limits}),)
+        return self._parts(machine, run_id, control, (resumed, *raised))
 
-    def _parts(self, machine: Machine, run_id: str, control: Control | None, watchers: tuple[Observer, ...]) -> Parts:
+    def _parts(self, machine: Machine, run_id: str, control: Control | None, opening: tuple[Draft, ...]) -> Parts:
         return Parts(
             machine,
             run_id,
@@ -215,8 +212,9 @@ class Agent:
             self.tools,
             self.journal,
             self.clock,
-            self.observers + watchers,
+            self.observers,
             control,
+            opening,
         )
 
 

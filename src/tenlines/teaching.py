@@ -13,7 +13,7 @@ from tenlines.core.machine import Machine
 from tenlines.core.result import RunResult
 from tenlines.core.transcript import JsonObject, Reply, Text, ToolCall, User
 from tenlines.drivers import sync
-from tenlines.drivers.recorder import Draft, Parts, Recorder
+from tenlines.drivers.recorder import Draft, Parts
 from tenlines.errors import MalformedReply
 from tenlines.journal.memory import NullJournal
 from tenlines.ports import Bound, CallContext, OnDelta, Rendered, SystemClock
@@ -80,9 +80,7 @@ class _Form(Protocol):
 
 
 def _drive(form: _Form, tools: Mapping[str, Any], max_steps: int) -> RunResult:
-    machine = Machine()
     named = {name: _Tool(name, form) for name in tools}
-    parts = Parts(machine, form.name, form, dict(named), NullJournal(), SystemClock())
     settings = Settings(
         limits=Limits(steps=max(0, max_steps)),
         repeats=Repeats(told_after=None, invalid_in_a_row=None),
@@ -97,8 +95,8 @@ def _drive(form: _Form, tools: Mapping[str, Any], max_steps: int) -> RunResult:
         "tools": tuple(tool.spec for tool in named.values()),
         "settings": settings,
     }
-    Recorder(parts).record(Draft(ev.RunStarted, start))
-    return sync.drive(parts)
+    opening = (Draft(ev.RunStarted, start),)
+    return sync.drive(Parts(Machine(), form.name, form, dict(named), NullJournal(), SystemClock(), opening=opening))
 
 
 class _Script:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from tenlines import Agent, Control, Limits, Reply, RunResult, ToolCall
+from tenlines.core import events as ev
 from tenlines.core.events import AnyEvent
 from tenlines.errors import JournalError
 from tenlines.journal.memory import MemoryJournal
@@ -99,10 +100,12 @@ class Trail(MemoryJournal):
     Attributes:
         trail: What happened: names of events as they were appended, `commit`, and what was noted with `acts`.
         fail_at: Number of the operation (append or commit, from 0) from which on it fails.
+        fail_on: The event that it cannot make durable.
     """
 
-    def __init__(self, fail_at: int | None = None) -> None:
+    def __init__(self, fail_at: int | None = None, fail_on: type[Any] | None = None) -> None:
         super().__init__()
+        self.fail_on = fail_on
         self.trail: list[str] = []
         self.fail_at, self.operations = fail_at, 0
         self.pending: list[AnyEvent] = []
@@ -116,23 +119,26 @@ class Trail(MemoryJournal):
         self.pending.append(event)
 
     def commit(self, run_id: str) -> None:
-        """Keep what was appended."""
+        """Keep what was appended. With nothing to keep there is nothing that could fail."""
+        if not self.pending:
+            return
         self._operate("commit")
         for event in self.pending:
             super().append(run_id, event)
         self.pending.clear()
 
     def acts(self, what: str) -> None:
-        """Something acts on the world: everything before must be durable."""
+        """Something acts on the world: all intents before must be durable. (A sibling's result may be on its way.)"""
         self.trail.append(what)
-        if self.pending:
+        if any(not isinstance(event, ev.CallReturned) for event in self.pending):
             self.too_early.append(what)
         if self.has_failed:
             self.after_failure.append(what)
 
     def _operate(self, what: str) -> None:
         number, self.operations = self.operations, self.operations + 1
-        if self.fail_at is not None and number >= self.fail_at:
+        hits = what == "commit" and self.fail_on is not None and bool(of(self.pending, self.fail_on))
+        if hits or (self.fail_at is not None and number >= self.fail_at):
             self.has_failed = True
             raise JournalError(f"the disk is full ({what})")
         self.trail.append(what)

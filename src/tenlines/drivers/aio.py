@@ -36,6 +36,7 @@ async def drive(parts: Parts) -> RunResult:
     driver = _Driver(parts)
     recorder = driver.recorder
     try:
+        recorder.open()
         while not isinstance(effect := driver.next(), Finish):
             async for happened in driver.perform(effect):
                 recorder.record(happened)
@@ -44,9 +45,11 @@ async def drive(parts: Parts) -> RunResult:
         await driver.give_up()
         return recorder.failed(error)
     except BaseException as stop:
-        await driver.give_up()
-        if not isinstance(stop, Exception):
-            recorder.interrupt(f"stopped by {type(stop).__name__}")
+        try:
+            await driver.give_up()
+        finally:  # also if it is cancelled once more meanwhile
+            if not isinstance(stop, Exception):
+                recorder.interrupt(f"stopped by {type(stop).__name__}")
         raise
     return recorder.result()
 
@@ -63,9 +66,10 @@ class _Driver:
             self.control.wake_with(self._wake_from_afar)
 
     def next(self) -> Effect:
-        """What the machine wants, once it knows what people said meanwhile."""
-        for said in self.heard():
-            self.recorder.record(said)
+        """What the machine wants, once it knows what was said, and which calls ended that were given up."""
+        if self.control is not None or self.abandoned:
+            for happened in chain(self.heard(), self.latecomers()):
+                self.recorder.record(happened)
         return self.parts.machine.next(self.parts.clock.now())
 
     async def perform(self, effect: Effect) -> AsyncIterator[Draft]:
@@ -197,8 +201,13 @@ class _Driver:
 
     def heard(self) -> Iterator[Draft]:
         """What people said since the last time."""
-        if self.control is not None:
+        if self.control is not None and not self.recorder.is_ended:
             yield from self.control.take()
+
+    def latecomers(self) -> Iterator[Draft]:
+        """Calls that were given up, were answered for, and have ended after all."""
+        while self.abandoned and self.recorder.is_between and self.arrivals:
+            yield from self._late(*self.arrivals.popleft())
 
     def _late(self, key: str, end: Ended) -> Iterator[Draft]:
         running = self.abandoned.pop(key, None)
@@ -207,10 +216,11 @@ class _Driver:
 
     async def sleep(self, until: float) -> None:
         pause = asyncio.ensure_future(self.parts.clock.sleep(max(0.0, until - self.parts.clock.now())))
-        pause.add_done_callback(lambda _: self._wake())
+        pause.add_done_callback(self._wake)
         try:
             await self._woken(None)
         finally:
+            pause.remove_done_callback(self._wake)  # else its end would wake whatever is waited for next
             pause.cancel()
 
     def _earliest(self) -> float | None:
@@ -236,7 +246,7 @@ class _Driver:
             if timer is not None:
                 timer.cancel()
 
-    def _wake(self) -> None:
+    def _wake(self, _: object = None) -> None:
         if self.waiter is not None and not self.waiter.done():
             self.waiter.set_result(None)
 

@@ -102,6 +102,8 @@ class Parts(NamedTuple):
     clock: Clock
     observers: Sequence[Observer] = ()
     control: Control | None = None
+    opening: tuple[Draft, ...] = ()
+    """What the driver records first: that the run started, or that it was taken over."""
 
 
 class Recorder:
@@ -115,6 +117,11 @@ class Recorder:
         self.observer_errors = 0
         self.on_delta = self._watched()
         """Where pieces of a reply go; None when nobody watches, so that nothing is streamed for nobody."""
+
+    def open(self) -> None:
+        """Record how the run begins or goes on. It is made durable with the first intent to act."""
+        for draft in self.parts.opening:
+            self.record(draft)
 
     def record(self, draft: Draft) -> None:
         """Stamp, journal and apply an event.
@@ -133,13 +140,23 @@ class Recorder:
         for observer in self._observers:
             self._show(observer.on_event, event)
 
+    @property
+    def is_between(self) -> bool:
+        """Whether nothing is under way: every call that there was has its result."""
+        return self.machine.state.phase is Phase.READY
+
+    @property
+    def is_ended(self) -> bool:
+        """Whether nothing more can happen in this run."""
+        return self.machine.state.phase is Phase.ENDED
+
     def commit(self) -> None:
         """Make everything durable that was recorded so far. Called before acting and before waiting."""
         self.parts.journal.commit(self._run_id)
 
     def finish(self, effect: Finish) -> None:
         """Record the end, unless it is already in the log."""
-        if self.machine.state.phase is not Phase.ENDED:
+        if not self.is_ended:
             fields = {"status": effect.status, "reason": effect.reason, "answer": effect.answer}
             self.record(Draft(ev.RunEnded, fields))
         self.commit()
@@ -170,7 +187,15 @@ class Recorder:
 
     def failed(self, error: JournalError) -> RunResult:
         """The result of a run that had to stop because its journal failed."""
-        return msgspec.structs.replace(self.result(), status="journal_error", reason=str(error), answer=None)
+        so_far = self.result()
+        return msgspec.structs.replace(
+            so_far,
+            run_id=self._run_id,
+            status="journal_error",
+            reason=str(error),
+            answer=None,
+            partial_answer=so_far.partial_answer or so_far.answer,
+        )
 
     def _watched(self) -> OnDelta | None:
         shows: list[OnDelta] = [observer.on_delta for observer in self._observers if hasattr(observer, "on_delta")]

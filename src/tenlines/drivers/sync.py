@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from contextvars import copy_context
 from functools import partial
+from itertools import chain
 from queue import Empty, SimpleQueue
 from threading import Event
 from typing import Any, NamedTuple
@@ -34,6 +35,7 @@ def drive(parts: Parts) -> RunResult:
     driver = _Driver(parts)
     recorder = driver.recorder
     try:
+        recorder.open()
         while not isinstance(effect := driver.next(), Finish):
             for happened in driver.perform(effect):
                 recorder.record(happened)
@@ -70,10 +72,10 @@ class _Driver:
             self.control.wake_with(partial(self.arrivals.put, _WOKEN))
 
     def next(self) -> Effect:
-        """What the machine wants, once it knows what people said meanwhile."""
-        if self.control is not None:
-            for said in self.heard():
-                self.recorder.record(said)
+        """What the machine wants, once it knows what was said, and which calls ended that were given up."""
+        if self.control is not None or self.abandoned:
+            for happened in chain(self.heard(), self.latecomers()):
+                self.recorder.record(happened)
         return self.parts.machine.next(self.parts.clock.now())
 
     def perform(self, effect: Effect) -> Iterator[Draft]:
@@ -111,6 +113,8 @@ class _Driver:
         """Wait for the reply; pass on what is heard and written meanwhile."""
         while True:
             arrival = self._next_arrival(until)
+            if isinstance(arrival, Delta) and until is not None and self.parts.clock.now() >= until:
+                arrival = None  # a stream that is faster than its observers would keep the deadline from being seen
             if arrival is None:
                 return Ended(error=ConnectionFailed("the model did not answer within the run's time limit"))
             if isinstance(arrival, Delta):
@@ -231,8 +235,15 @@ class _Driver:
 
     def heard(self) -> Iterator[Draft]:
         """What people said since the last time."""
-        if self.control is not None:
+        if self.control is not None and not self.recorder.is_ended:
             yield from self.control.take()
+
+    def latecomers(self) -> Iterator[Draft]:
+        """Calls that were given up, were answered for, and have ended after all."""
+        while self.abandoned and self.recorder.is_between and not self.arrivals.empty():
+            arrival = self.arrivals.get()
+            if isinstance(arrival, _Arrival):
+                yield from self._late(arrival)
 
     def _late(self, arrival: _Arrival) -> Iterator[Draft]:
         running = self.abandoned.pop(arrival.key, None)
