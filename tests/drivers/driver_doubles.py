@@ -7,11 +7,12 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from tenlines import Agent, Control, Limits, Reply, RunResult, ToolCall
+from tenlines import Agent, Control, Delta, Limits, Reply, RunResult, ToolCall
 from tenlines.core import events as ev
 from tenlines.core.events import AnyEvent
 from tenlines.errors import JournalError
 from tenlines.journal.memory import MemoryJournal
+from tenlines.testing import ScriptedModel
 
 PATIENCE_S = 5.0
 """How long something that must happen is waited for."""
@@ -92,6 +93,34 @@ def later(action: Callable[[], Any], after: threading.Event) -> threading.Thread
     thread = threading.Thread(target=work, daemon=True)
     thread.start()
     return thread
+
+
+class Streaming:
+    """A model that writes its replies piece by piece for those who watch."""
+
+    name = "streaming"
+
+    def __init__(self, *replies: Any) -> None:
+        self.replies = replies
+        self.watched: list[bool] = []
+
+    def session(self) -> Any:
+        inner = ScriptedModel(self.replies).session()
+        watched = self.watched
+
+        class Session:
+            def complete(self, request: Any, on_delta: Any) -> Reply:
+                watched.append(on_delta is not None)
+                reply = inner.complete(request, None)
+                if on_delta is not None:
+                    for letter in reply.text:
+                        on_delta(Delta(request.step, letter))
+                return reply
+
+            async def acomplete(self, request: Any, on_delta: Any) -> Reply:
+                return self.complete(request, on_delta)
+
+        return Session()
 
 
 class Trail(MemoryJournal):

@@ -173,6 +173,7 @@ class _Driver:
             yield from self._late(key, end)
             return
         if isinstance(end.error, KeyboardInterrupt):
+            self.arrivals.append((key, end))  # nobody need wait for it to end
             raise end.error
         del self.running[key]
         yield rec.ended(running.tool, running.call, end, running.remarks)
