@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from functools import partial
+from typing import Any, TypeVar
 
 from tenlines.core import events as ev
 from tenlines.core.effects import CallModel
@@ -17,6 +19,8 @@ from tenlines.drivers.recorder import Draft, Parts
 from tenlines.errors import MalformedReply
 from tenlines.journal.memory import NullJournal
 from tenlines.ports import Bound, CallContext, OnDelta, Rendered, SystemClock
+
+T = TypeVar("T")
 
 STOPPED = "Stopped: reached max steps."
 
@@ -35,10 +39,10 @@ def agent_loop(
         `{"answer", "steps", "observations", "status"}`; the status is `answered` or `max_steps`.
     """
     script = _Script(model_outputs, tools)
-    result = _drive(script, tools, min(max_steps, len(model_outputs)))
+    result = _drive(script, min(max_steps, len(model_outputs)))
     seen = [script.observed.get(call.step, "unknown_tool") for call in result.calls]
     status = "answered" if result.status == "answered" else "max_steps"
-    return {"answer": result.answer, "steps": result.steps, "observations": seen, "status": status}
+    return {"answer": script.answer, "steps": result.steps, "observations": seen, "status": status}
 
 
 def run_agent(
@@ -63,26 +67,52 @@ def run_agent(
         Exception: Whatever the model function raises.
     """
     talk = _Talk(model, tools, user_msg)
-    result = _drive(talk, tools, max_steps)
-    if talk.error is not None:
-        raise talk.error
+    result = _drive(talk, max_steps)
     return talk.final if result.status == "answered" else STOPPED
 
 
-class _Form(Protocol):
-    """A classic form: a model session that also runs the tools of its own moves."""
+_KNOWN, _UNKNOWN = "tool", "unknown"
+"""What the machine calls the tools of a form: any object that can be a key may be the name of one."""
+
+
+class _Form(ABC):
+    """A classic form: a model session whose moves, results and exceptions stay the caller's own objects."""
 
     name: str
 
-    def complete(self, request: CallModel, on_delta: OnDelta | None) -> Reply: ...
-    async def acomplete(self, request: CallModel, on_delta: OnDelta | None) -> Reply: ...
-    def use(self, tool: str, step: int) -> None: ...
+    def __init__(self) -> None:
+        self.error: BaseException | None = None
+
+    @abstractmethod
+    def move(self, step: int) -> str | None:
+        """Make the move of a step: `_KNOWN` or `_UNKNOWN` for a tool, None for the final one."""
+
+    @abstractmethod
+    def use(self, step: int) -> None:
+        """Run the tool of that move."""
+
+    def complete(self, request: CallModel, on_delta: OnDelta | None) -> Reply:
+        if self.error is not None:
+            raise self.error
+        tool = self.catch(partial(self.move, request.step))
+        return Reply() if tool is None else Reply(calls=(ToolCall("", tool, ""),))
+
+    async def acomplete(self, request: CallModel, on_delta: OnDelta | None) -> Reply:
+        return self.complete(request, on_delta)
+
+    def catch(self, call: Callable[[], T]) -> T:
+        """Remember what is raised: the caller's own exception reaches the caller, not a translation of it."""
+        try:
+            return call()
+        except BaseException as error:
+            self.error = error
+            raise
 
 
-def _drive(form: _Form, tools: Mapping[str, Any], max_steps: int) -> RunResult:
-    named = {name: _Tool(name, form) for name in tools}
+def _drive(form: _Form, max_steps: int) -> RunResult:
+    tool = _Tool(form)
     settings = Settings(
-        limits=Limits(steps=max(0, max_steps)),
+        limits=Limits(steps=min(max(0, max_steps), 1 << 53)),
         repeats=Repeats(told_after=None, invalid_in_a_row=None),
         retry=Retry(attempts=1),
         empty_is_answer=True,
@@ -92,91 +122,93 @@ def _drive(form: _Form, tools: Mapping[str, Any], max_steps: int) -> RunResult:
         "agent": form.name,
         "model": form.name,
         "messages": (User((Text(""),)),),
-        "tools": tuple(tool.spec for tool in named.values()),
+        "tools": (tool.spec,),
         "settings": settings,
     }
     opening = (Draft(ev.RunStarted, start),)
-    return sync.drive(Parts(Machine(), form.name, form, dict(named), NullJournal(), SystemClock(), opening=opening))
+    parts = Parts(Machine(), form.name, form, {_KNOWN: tool}, NullJournal(), SystemClock(), opening=opening)
+    result = sync.drive(parts)
+    if form.error is not None:
+        raise form.error
+    return result
 
 
-class _Script:
+def _is_final(move: Mapping[str, Any]) -> bool:
+    kind = move["type"]
+    if kind not in ("final", "tool"):
+        raise MalformedReply(f"a move must have the type 'final' or 'tool', got {kind!r}")
+    return bool(kind == "final")
+
+
+class _Script(_Form):
     """The moves of `agent_loop`: the move of step n is `moves[n - 1]`."""
 
     name = "agent_loop"
 
     def __init__(self, moves: Sequence[Mapping[str, Any]], tables: Mapping[str, Mapping[str, Any]]) -> None:
+        super().__init__()
         self.moves, self.tables = moves, tables
+        self.now: Mapping[str, Any] = {}
         self.observed: dict[int, Any] = {}
+        self.answer: Any = None
 
-    def complete(self, request: CallModel, on_delta: OnDelta | None) -> Reply:
-        move = self.moves[request.step - 1]
-        if move["type"] == "final":
-            return Reply(move["text"])
-        return Reply(calls=(ToolCall("", move["name"], ""),))
+    def move(self, step: int) -> str | None:
+        self.now = self.moves[step - 1]
+        if _is_final(self.now):
+            self.answer = self.now["text"]
+            return None
+        return _KNOWN if self.now["name"] in self.tables else _UNKNOWN
 
-    async def acomplete(self, request: CallModel, on_delta: OnDelta | None) -> Reply:
-        return self.complete(request, on_delta)
-
-    def use(self, tool: str, step: int) -> None:
-        table, argument = self.tables[tool], self.moves[step - 1]["arg"]
-        self.observed[step] = table.get(argument, "unknown_arg")
+    def use(self, step: int) -> None:
+        table, argument = self.tables[self.now["name"]], self.now["arg"]
+        is_known = argument in table  # membership only: a table may have its own idea of `get`
+        self.observed[step] = table[argument] if is_known else "unknown_arg"
 
 
-class _Talk:
+class _Talk(_Form):
     """The conversation of `run_agent`. Its messages hold the model's own objects and the tools' own values."""
 
     name = "run_agent"
 
     def __init__(self, model: Callable[[list[Any]], Any], tools: Mapping[str, Any], user_msg: str) -> None:
+        super().__init__()
         self.model, self.tools = model, tools
         self.messages: list[Any] = [{"role": "user", "content": user_msg}]
-        self.move: Any = None
+        self.now: Any = None
         self.content: Any = None
         self.final: Any = None
-        self.error: Exception | None = None
 
-    def complete(self, request: CallModel, on_delta: OnDelta | None) -> Reply:
-        if self.move is not None:
-            name = self.move["name"]
-            self.messages += [self.move, {"role": "tool", "name": name, "content": self.content}]
+    def move(self, step: int) -> str | None:
+        if self.now is not None:
+            self.messages += [self.now, {"role": "tool", "name": self.now["name"], "content": self.content}]
+        self.now = self.model(self.messages)
+        if _is_final(self.now):
+            self.final = self.now["content"]
+            return None
+        name = self.now["name"]
+        self.content = f"error: unknown tool '{name}'"
+        return _KNOWN if name in self.tools else _UNKNOWN
+
+    def use(self, step: int) -> None:
         try:
-            self.move = self.model(self.messages)
-            kind = self.move["type"]
-        except Exception as error:
-            self.error = error  # the caller's own exception reaches the caller, not a translation of it
-            raise
-        if kind == "final":
-            self.final = self.move["content"]
-            return Reply()
-        if kind != "tool":
-            self.error = MalformedReply(f"a move must have the type 'final' or 'tool', got {kind!r}")
-            raise self.error
-        self.content = f"error: unknown tool {self.move['name']!r}"
-        return Reply(calls=(ToolCall("", self.move["name"], ""),))
-
-    async def acomplete(self, request: CallModel, on_delta: OnDelta | None) -> Reply:
-        return self.complete(request, on_delta)
-
-    def use(self, tool: str, step: int) -> None:
-        try:
-            self.content = self.tools[tool](self.move.get("args", {}))
+            self.content = self.tools[self.now["name"]](self.now.get("args", {}))
         except Exception as error:  # noqa: BLE001  # the form says: the text of any exception goes to the model
             self.content = f"error: {error}"
 
 
 class _Tool:
-    """A tool whose arguments and values stay the form's own objects and never become text."""
+    """Stands for all tools of a form, whose arguments and values never become text."""
 
     is_async = is_killable = False
 
-    def __init__(self, name: str, form: _Form) -> None:
-        self.spec, self.form = ToolSpec(name), form
+    def __init__(self, form: _Form) -> None:
+        self.spec, self.form = ToolSpec(_KNOWN), form
 
     def check(self, arguments: JsonObject) -> Bound:
         return Bound({})
 
     def call(self, bound: Bound, ctx: CallContext) -> None:
-        self.form.use(ctx.tool, ctx.step)
+        self.form.catch(partial(self.form.use, ctx.step))
 
     def render(self, value: Any) -> Rendered:
         return Rendered((Text(""),))
