@@ -107,7 +107,10 @@ class Parts(NamedTuple):
 
 
 class Recorder:
-    """Journal first, then the machine, then whoever watches."""
+    """The machine first, which refuses what cannot be; then the journal; then whoever watches.
+
+    What is recorded is made durable by `commit`, and nothing acts on it before.
+    """
 
     def __init__(self, parts: Parts) -> None:
         self.parts = parts
@@ -124,19 +127,20 @@ class Recorder:
             self.record(draft)
 
     def record(self, draft: Draft) -> None:
-        """Stamp, journal and apply an event.
+        """Stamp, apply and journal an event.
 
         Raises:
-            JournalError: It could not be journalled; the machine has not seen it.
-            InternalError: The machine refused it, which is a bug in the driver.
+            JournalError: It could not be journalled. The run stops here, before anything acts on it.
+            InternalError: The machine refused it, which is a bug in the driver. It is not in the journal, which
+                can still be read.
         """
         kind, fields = draft
         event: Any = kind(seq=self.machine.state.seq + 1, at=self.now(), **fields)
-        self._append(self._run_id, event)
         try:
             self.machine.apply(event)
         except InvalidEvent as error:
             raise InternalError(f"the driver reported what cannot be: {error}") from error
+        self._append(self._run_id, event)
         for observer in self._observers:
             self._show(observer.on_event, event)
 
@@ -354,12 +358,6 @@ def late(running: Running, end: Ended) -> Draft:
     call = running.call
     fields = {"step": call.step, "position": call.position, "outcome": outcome, "text": text}
     return Draft(ev.LateResultArrived, fields)
-
-
-def nothing_more_starts(parts: Parts, effect: RunTools) -> bool:
-    """Whether calls that wait for a free place go back to the machine, which says what becomes of them."""
-    over = effect.deadline_at is not None and parts.clock.now() >= effect.deadline_at
-    return bool(parts.machine.stopping) or over
 
 
 def deadline_of(tool: ToolPort, now: float, run_deadline: float | None) -> float | None:

@@ -11,19 +11,18 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from contextvars import copy_context
 from functools import partial
-from itertools import chain
 from queue import Empty, SimpleQueue
 from threading import Event
 from typing import Any, NamedTuple
 
 from tenlines.core.effects import CallModel, Effect, Finish, RunnableCall, RunTools, Sleep
 from tenlines.core.result import RunResult
-from tenlines.core.transcript import Reply
 from tenlines.drivers import recorder as rec
-from tenlines.drivers.recorder import Draft, Ended, Parts, Recorder, Running
+from tenlines.drivers.common import Common
+from tenlines.drivers.recorder import Draft, Ended, Parts
 from tenlines.drivers.threads import loop_thread, workers
 from tenlines.errors import ConnectionFailed, JournalError
-from tenlines.ports import Bound, CallContext, Delta, Invalid, OnDelta
+from tenlines.ports import CallContext, Delta, Invalid, OnDelta
 
 
 def drive(parts: Parts) -> RunResult:
@@ -61,22 +60,12 @@ class _Arrival(NamedTuple):
 _WOKEN = _Arrival("", Ended())
 
 
-class _Driver:
+class _Driver(Common):
     def __init__(self, parts: Parts) -> None:
-        self.parts, self.recorder = parts, Recorder(parts)
-        self.control = parts.control
+        super().__init__(parts)
         self.arrivals: SimpleQueue[_Arrival | Delta] = SimpleQueue()
-        self.running: dict[str, Running] = {}
-        self.abandoned: dict[str, Running] = {}
         if self.control is not None:
             self.control.wake_with(partial(self.arrivals.put, _WOKEN))
-
-    def next(self) -> Effect:
-        """What the machine wants, once it knows what was said, and which calls ended that were given up."""
-        if self.control is not None or self.abandoned:
-            for happened in chain(self.heard(), self.latecomers()):
-                self.recorder.record(happened)
-        return self.parts.machine.next(self.parts.clock.now())
 
     def perform(self, effect: Effect) -> Iterator[Draft]:
         """Do one effect; yield what happened, each as soon as it has."""
@@ -100,12 +89,12 @@ class _Driver:
         else:
             key = f"model:{effect.step}:{effect.attempt}"
             relay = None if on_delta is None else self.arrivals.put
-            self._begin(key, partial(self.parts.session.complete, effect, relay))
+            self.begin(key, partial(self.parts.session.complete, effect, relay))
             waited = yield from self._await_reply(key, effect.deadline_at, on_delta)
             if waited is None:
                 return  # cancelled: the machine has settled the step
             end = waited
-        yield self._replied(effect, end)
+        yield self.replied(effect, end)
 
     def _await_reply(
         self, key: str, until: float | None, on_delta: OnDelta | None
@@ -123,19 +112,10 @@ class _Driver:
             elif arrival.key == key:
                 return arrival.end
             else:
-                yield from self._late(arrival)
+                yield from self.late(arrival.key, arrival.end)
                 yield from self.heard()
                 if self.parts.machine.stopping == "now":
                     return None
-
-    def _replied(self, effect: CallModel, end: Ended) -> Draft:
-        if isinstance(end.error, KeyboardInterrupt | SystemExit | JournalError):
-            raise end.error
-        if end.error is not None:
-            return rec.model_failed(effect, end.error)
-        if not isinstance(end.value, Reply):
-            return rec.model_failed(effect, TypeError(f"the model gave {type(end.value).__name__}, not a Reply"))
-        return rec.replied(effect, end.value)
 
     # --- tools --------------------------------------------------------------------------------------
 
@@ -169,58 +149,31 @@ class _Driver:
 
     def run_together(self, effect: RunTools) -> Iterator[Draft]:
         """Calls in threads, at most `max_parallel` at once; each result is reported as it arrives."""
-        waiting = deque(effect.calls)
+        waiting, limits = deque(effect.calls), self.parts.machine.state.limits
         while waiting or self.running:
-            if waiting and len(self.running) < effect.max_parallel:
-                yield from self._launch(waiting, effect)
+            yield from self.launch(waiting, effect)
             if not self.running:
                 continue
             self.recorder.commit()
-            arrival = self._next_arrival(self._earliest())
+            arrival = self._next_arrival(self.earliest())
             if isinstance(arrival, _Arrival):
                 yield from self._arrived(arrival)
-            yield from self._overdue(effect)
+            yield from self.overdue()
             yield from self.heard()
-            if rec.nothing_more_starts(self.parts, effect):
+            if self.hands_back(effect, limits):
                 waiting.clear()
             if self.parts.machine.stopping == "now":
                 yield from self._end_all()
 
-    def _launch(self, waiting: deque[RunnableCall], effect: RunTools) -> Iterator[Draft]:
-        """Fill the free places: all intents first, made durable together, then all starts."""
-        starts: list[tuple[Running, Bound]] = []
-        while waiting and len(self.running) + len(starts) < effect.max_parallel:
-            call = waiting.popleft()
-            tool, now = self.parts.tools[call.name], self.parts.clock.now()
-            bound = rec.check(tool, call)
-            if isinstance(bound, Invalid):
-                yield rec.invalid(call, bound.text)
-                continue
-            yield rec.call_started(call)
-            ctx = CallContext(call.key, call.name, rec.deadline_of(tool, now, effect.deadline_at))
-            starts.append((Running(call, tool, ctx, now, bound.remarks, rec.nothing), bound))
-        self.recorder.commit()
-        for running, bound in starts:
-            key = running.call.key
-            stop = self._begin(key, partial(running.tool.call, bound, running.ctx), running.tool.is_async)
-            self.running[key] = running._replace(stop=stop)
-
     def _arrived(self, arrival: _Arrival) -> Iterator[Draft]:
         running = self.running.pop(arrival.key, None)
         if running is None:
-            yield from self._late(arrival)
+            yield from self.late(arrival.key, arrival.end)
         elif isinstance(arrival.end.error, KeyboardInterrupt):
             self.running[arrival.key] = running
             raise arrival.end.error
         else:
             yield rec.ended(running.tool, running.call, arrival.end, running.remarks)
-
-    def _overdue(self, effect: RunTools) -> Iterator[Draft]:
-        now = self.parts.clock.now()
-        for key, running in list(self.running.items()):
-            if running.ctx.deadline_at is not None and now >= running.ctx.deadline_at:
-                self._abandon(key)
-                yield rec.timed_out(running.tool, running.call, running.ctx.deadline_at - running.started_at)
 
     def _end_all(self) -> Iterator[Draft]:
         """Stop what is running. A call that has ended meanwhile has its result; the others are left for the machine
@@ -233,31 +186,17 @@ class _Driver:
 
     # --- waiting ------------------------------------------------------------------------------------
 
-    def heard(self) -> Iterator[Draft]:
-        """What people said since the last time."""
-        if self.control is not None and not self.recorder.is_ended:
-            yield from self.control.take()
-
     def latecomers(self) -> Iterator[Draft]:
         """Calls that were given up, were answered for, and have ended after all."""
         while self.abandoned and self.recorder.is_between and not self.arrivals.empty():
             arrival = self.arrivals.get()
             if isinstance(arrival, _Arrival):
-                yield from self._late(arrival)
-
-    def _late(self, arrival: _Arrival) -> Iterator[Draft]:
-        running = self.abandoned.pop(arrival.key, None)
-        if running is not None:
-            yield rec.late(running, arrival.end)
+                yield from self.late(arrival.key, arrival.end)
 
     def sleep(self, until: float) -> None:
         clock = self.parts.clock
         woken = self.control.woken if self.control is not None else _NEVER
         clock.wait(woken, max(0.0, until - clock.now()))
-
-    def _earliest(self) -> float | None:
-        times = [r.ctx.deadline_at for r in self.running.values() if r.ctx.deadline_at is not None]
-        return min(times, default=None)
 
     def _next_arrival(self, until: float | None) -> _Arrival | Delta | None:
         """The next thing from another thread; None when `until` has come."""
@@ -268,8 +207,7 @@ class _Driver:
         except Empty:
             return None
 
-    def _begin(self, key: str, call: Any, is_async: bool = False) -> Any:
-        """Run foreign code elsewhere; its end arrives under `key`. Returns what asks it to stop."""
+    def begin(self, key: str, call: Callable[[], Any], is_async: bool = False) -> Callable[[], None]:
         put = self.arrivals.put
         if is_async:
             return loop_thread.submit(_deliver(call, key, put))
@@ -277,15 +215,10 @@ class _Driver:
         workers.submit(lambda: put(_Arrival(key, rec.attempt(partial(context.run, call)))))
         return rec.nothing
 
-    def _abandon(self, key: str) -> None:
-        running = self.running.pop(key)
-        running.give_up()
-        self.abandoned[key] = running
-
     def give_up(self) -> None:
         """Wait for nothing any more. The machine says what that means for each call."""
         for key in list(self.running):
-            self._abandon(key)
+            self.abandon(key)
 
 
 async def _deliver(call: Callable[[], Any], key: str, put: Callable[[_Arrival], None]) -> None:
