@@ -130,7 +130,7 @@ def test_a_call_that_had_ended_when_cancel_came_keeps_its_result(way: Way) -> No
             if isinstance(event, ev.CallReturned) and not control.pending:
                 control.cancel(now=True)
                 wait_for(second_ended)
-                threading.Event().wait(0.01)  # until its thread has handed the value over
+                threading.Event().wait(0.05)  # until its thread has handed the value over
 
     second_ended = threading.Event()
 
@@ -347,7 +347,7 @@ def test_a_late_result_is_recorded_and_never_enters_the_transcript(way: Way, has
     def quick() -> str:
         gate.set()
         wait_for(ended)
-        threading.Event().wait(0.02)  # until its thread has handed the value over
+        threading.Event().wait(0.05)  # until its thread has handed the value over
         return "quick"
 
     agent = Agent([asks("slow"), asks("quick"), "done"], [slow, quick], journal="memory")

@@ -30,10 +30,8 @@ def test_a_limit_that_is_lowered_in_the_middle_of_a_group_holds_for_the_rest_of_
     calls = tuple(ToolCall(f"c{n}", "look", f'{{"n": {n}}}') for n in range(3))
     settings = Settings(max_parallel=1)
     agent = Agent([Reply(calls=calls), "done"], [look], settings=settings, journal=MemoryJournal())
-    if way == "sync":
-        result = agent.run_sync("go", control=control)
-    else:
-        result = asyncio.run(agent.run("go", control=control))
+    sync = way == "sync"
+    result = agent.run_sync("go", control=control) if sync else asyncio.run(agent.run("go", control=control))
     assert [call.outcome for call in result.calls] == ["ok", "not_executed", "not_executed"]
     assert result.answer == "done"
 

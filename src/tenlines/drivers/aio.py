@@ -143,6 +143,7 @@ class _Driver(Common):
     async def _end_all(self) -> list[Draft]:
         """Stop what is running. A call that ends with a value all the same has its result; the others are left
         for the machine to settle."""
+        await asyncio.sleep(0)  # what threads have handed over is delivered by the loop
         running = dict(self.running)
         await self.give_up()
         drafts = []
