@@ -18,6 +18,7 @@ import tempfile
 import time
 import tracemalloc
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +99,11 @@ def agent(steps: int, journal: Any, name: str = "look_up") -> Agent:
     return Agent(script(steps, name), [look_up, look_up_async], limits=limits, journal=journal)
 
 
+def run_async(one: Agent) -> Any:
+    """A whole run with its own event loop."""
+    return asyncio.run(one.run("go"))
+
+
 # --- measuring ------------------------------------------------------------------------------------------
 
 
@@ -133,19 +139,19 @@ def steps_table(sizes: tuple[int, ...], folder: Path) -> list[dict[str, Any]]:
         return SqliteJournal(folder / f"{next(count)}.db")
 
     ways: dict[str, Callable[[int], Callable[[], Any]]] = {
-        "bare": lambda n: lambda m=bare_script(n): bare_loop(m, {"look_up": look_up}, "go"),
-        "memory": lambda n: lambda a=agent(n, MemoryJournal()): a.run_sync("go"),
-        "sqlite": lambda n: lambda a=agent(n, sqlite()): a.run_sync("go"),
-        "asyncio": lambda n: lambda a=agent(n, MemoryJournal(), "look_up_async"): asyncio.run(a.run("go")),
+        "bare": lambda n: partial(bare_loop, bare_script(n), {"look_up": look_up}, "go"),
+        "memory": lambda n: partial(agent(n, MemoryJournal()).run_sync, "go"),
+        "sqlite": lambda n: partial(agent(n, sqlite()).run_sync, "go"),
+        "asyncio": lambda n: partial(run_async, agent(n, MemoryJournal(), "look_up_async")),
     }
     rows = []
     for steps in sizes:
         rounds = 3 if steps >= 10_000 else 5 if steps >= 1_000 else 20
         row: dict[str, Any] = {"steps": steps}
         for way, make in ways.items():
-            row[way] = cpu(lambda make=make, steps=steps: make(steps), rounds) / steps * 1e6
+            row[way] = cpu(partial(make, steps), rounds) / steps * 1e6
             if steps >= 100 and way != "asyncio":
-                row[f"{way} bytes"] = peak(lambda make=make, steps=steps: make(steps)) / steps
+                row[f"{way} bytes"] = peak(partial(make, steps)) / steps
         rows.append(row)
     return rows
 
@@ -177,10 +183,10 @@ def parallel_table(sizes: tuple[int, ...]) -> list[dict[str, Any]]:
 
         return asyncio.run(timed()) * 1e3
 
-    return [
-        {"calls": k, "async": min(once("nap", k) for _ in range(3)), "blocking": min(once("nap_blocking", k) for _ in range(3))}
-        for k in sizes
-    ]
+    def best(name: str, calls: int) -> float:
+        return min(once(name, calls) for _ in range(3))
+
+    return [{"calls": k, "async": best("nap", k), "blocking": best("nap_blocking", k)} for k in sizes]
 
 
 def payload_table() -> list[dict[str, Any]]:
@@ -199,7 +205,7 @@ def payload_table() -> list[dict[str, Any]]:
     rows = []
     for results in (50, 200):
         payload = results * (len(text) + 10)
-        rows.append({"results": results, "payload": payload, "ratio": peak(lambda r=results: work(r)) / payload})
+        rows.append({"results": results, "payload": payload, "ratio": peak(partial(work, results)) / payload})
     return rows
 
 
@@ -222,6 +228,11 @@ def verdicts(report: dict[str, Any]) -> dict[str, float]:
     }
 
 
+def cell(value: float | None) -> str:
+    """A figure of a table."""
+    return "" if value is None else f"{value:,.2f}" if isinstance(value, float) else f"{value:,}"
+
+
 def show(report: dict[str, Any]) -> None:
     """Print the tables."""
     console = Console(width=110)
@@ -232,7 +243,7 @@ def show(report: dict[str, Any]) -> None:
         for column in columns:
             table.add_column(column, justify="right")
         for row in rows:
-            table.add_row(*(f"{row[key]:,.2f}" if isinstance(row.get(key), float) else f"{row.get(key, ''):,}" if key in row else "" for key in columns))
+            table.add_row(*(cell(row.get(column)) for column in columns))
         console.print(table)
     table = Table(title="against the targets")
     for column in ("figure", "measured", "at most", ""):
@@ -246,7 +257,8 @@ def main() -> None:
     """Measure, print, write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="only up to 1,000 steps")
-    parser.add_argument("--out", default=str(Path(__file__).parent / "out" / "overhead.json"), help="where the JSON goes")
+    default = Path(__file__).parent / "out" / "overhead.json"
+    parser.add_argument("--out", default=str(default), help="where the JSON goes")
     options = parser.parse_args()
     sizes = SIZES[:-1] if options.quick else SIZES
     with tempfile.TemporaryDirectory() as folder:
