@@ -544,3 +544,53 @@ def test_a_timeout_around_a_run_that_is_waiting_to_retry() -> None:
         assert agent.journal.runs(1)[0].status == "cancelled"
 
     asyncio.run(main())
+
+
+def test_an_interrupt_whose_log_cannot_be_closed_is_raised_all_the_same(way: Way) -> None:
+    journal = Trail(fail_on=ev.RunEnded)
+
+    @tool
+    def bad() -> str:
+        raise KeyboardInterrupt
+
+    agent = Agent([asks("bad")], [bad], journal=journal)
+    with pytest.raises(KeyboardInterrupt):
+        way.run(agent)
+    assert journal.runs(1)[0].status == "open"
+    journal.fail_on = None
+    journal.pending.clear()
+    result = way.resume(Agent(["done"], [bad], journal=journal), journal.runs(1)[0].run_id)
+    assert result.answer == "done"
+    assert [record.outcome for record in result.calls] == ["in_doubt"]
+
+
+def test_a_model_that_gives_something_else_than_a_reply_is_a_model_error(way: Way) -> None:
+    class Odd:
+        name = "odd"
+
+        def session(self) -> Any:
+            return self
+
+        def complete(self, request: Any, on_delta: Any) -> Any:
+            return "text"
+
+        async def acomplete(self, request: Any, on_delta: Any) -> Any:
+            return None
+
+    for control in (None, Control()):
+        result = way.run(Agent(Odd(), journal="memory"), control=control)
+        assert result.status == "model_error"
+        assert "not a Reply" in result.reason
+
+
+def test_the_earlier_of_a_tools_own_time_limit_and_the_runs_holds(way: Way, gate: threading.Event) -> None:
+    def hang() -> str:
+        gate.wait(20)
+        return "late"
+
+    short = Agent([asks("hang"), "done"], [tool(hang, timeout_s=0.02)], journal="memory")
+    result = way.run(short, limits=Limits(seconds=60))
+    assert (result.answer, result.calls[0].outcome) == ("done", "timeout")
+    long = Agent([asks("hang"), "never"], [tool(hang, timeout_s=60)], journal="memory")
+    result = way.run(long, limits=Limits(seconds=0.03))
+    assert (result.status, result.calls[0].outcome) == ("deadline", "timeout")
