@@ -64,3 +64,18 @@ def decode(body: bytes | str, schema: int = SCHEMA) -> AnyEvent:
         return _decoder.decode(_encoder.encode(value))
     except (msgspec.MsgspecError, RecursionError, KeyError, UnicodeDecodeError) as error:
         raise JournalFormatError(f"not an event of format {schema}: {error}") from error
+
+
+def as_read(event: AnyEvent) -> AnyEvent:
+    """The event as the journal would give it back; the very same object where nothing is lost on the way.
+
+    Raises:
+        JournalFormatError, TypeError, ValueError, OverflowError, RecursionError: It cannot be written or read back.
+    """
+    try:
+        read = _decoder.decode(_encoder.encode(event))
+    except UnicodeEncodeError:
+        return decode(encode(event))
+    except msgspec.MsgspecError as error:
+        raise JournalFormatError(f"not an event: {error}") from error
+    return event if read == event else read

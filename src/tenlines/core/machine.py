@@ -139,11 +139,10 @@ def _as_read(event: ev.AnyEvent) -> ev.AnyEvent:
     """The event as the journal gives it back, so that the live machine never knows more than the log.
 
     It costs about a microsecond and catches every wrong type, NaN and half a surrogate pair before a handler
-    has changed anything. Where nothing was lost the original is used, so that its text is not held twice.
+    has changed anything.
     """
     try:
-        read = codec.decode(codec.encode(event))
-        return event if read == event else read
+        return codec.as_read(event)
     except (TypeError, ValueError, OverflowError, RecursionError, JournalFormatError) as error:
         raise InvalidEvent(f"{type(event).__name__} cannot be journalled: {error}") from error
 

@@ -17,7 +17,7 @@ from typing import Any
 from tenlines.core.effects import CallModel, Effect, Finish, RunTools, Sleep
 from tenlines.core.result import RunResult
 from tenlines.drivers import recorder as rec
-from tenlines.drivers.common import Common
+from tenlines.drivers.bookkeeping import Bookkeeping
 from tenlines.drivers.recorder import Draft, Ended, Parts
 from tenlines.drivers.threads import workers
 from tenlines.errors import ConnectionFailed, JournalError
@@ -53,7 +53,7 @@ async def drive(parts: Parts) -> RunResult:
     return recorder.result()
 
 
-class _Driver(Common):
+class _Driver(Bookkeeping):
     def __init__(self, parts: Parts) -> None:
         super().__init__(parts)
         self.loop = asyncio.get_running_loop()

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from tenlines.core.effects import CallModel, Effect, Finish, RunnableCall, RunTools, Sleep
 from tenlines.core.result import RunResult
 from tenlines.drivers import recorder as rec
-from tenlines.drivers.common import Common
+from tenlines.drivers.bookkeeping import Bookkeeping
 from tenlines.drivers.recorder import Draft, Ended, Parts
 from tenlines.drivers.threads import loop_thread, workers
 from tenlines.errors import ConnectionFailed, JournalError
@@ -60,7 +60,7 @@ class _Arrival(NamedTuple):
 _WOKEN = _Arrival("", Ended())
 
 
-class _Driver(Common):
+class _Driver(Bookkeeping):
     def __init__(self, parts: Parts) -> None:
         super().__init__(parts)
         self.arrivals: SimpleQueue[_Arrival | Delta] = SimpleQueue()

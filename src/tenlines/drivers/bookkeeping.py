@@ -22,8 +22,8 @@ from tenlines.errors import JournalError
 from tenlines.ports import Bound, CallContext, Invalid
 
 
-class Common(ABC):
-    """The bookkeeping of one run."""
+class Bookkeeping(ABC):
+    """The calls of one run."""
 
     def __init__(self, parts: Parts) -> None:
         self.parts, self.recorder, self.control = parts, Recorder(parts), parts.control
@@ -52,13 +52,12 @@ class Common(ABC):
 
     def replied(self, effect: CallModel, end: Ended) -> Draft:
         """The end of a request as what happened. What is meant for the program, not for the run, is raised."""
+        if isinstance(end.value, Reply):
+            return rec.replied(effect, end.value)
         if isinstance(end.error, KeyboardInterrupt | SystemExit | JournalError):
             raise end.error
-        if end.error is not None:
-            return rec.model_failed(effect, end.error)
-        if not isinstance(end.value, Reply):
-            return rec.model_failed(effect, TypeError(f"the model gave {type(end.value).__name__}, not a Reply"))
-        return rec.replied(effect, end.value)
+        wrong = TypeError(f"the model gave {type(end.value).__name__}, not a Reply")
+        return rec.model_failed(effect, wrong if end.error is None else end.error)
 
     def launch(self, waiting: deque[RunnableCall], effect: RunTools) -> Iterator[Draft]:
         """Fill the free places: all intents first, made durable together, then all starts."""
