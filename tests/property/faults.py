@@ -393,8 +393,8 @@ FAULTS = (
     Fault(
         "results do not matter for loops",
         R,
-        "(name, arguments, outcome, text)).encode(",
-        "(name, arguments, outcome)).encode(",
+        "hash((name, arguments, outcome, text))",
+        "hash((name, arguments, outcome))",
     ),
     Fault(
         "invalid calls off by one",

@@ -176,7 +176,7 @@ def reserve(
     A limit on tokens or dollars also bounds the reply that is asked for, so that what was reserved holds.
     """
     output = max_output_tokens
-    if output is None and (limits.tokens, limits.dollars) != (None, None):
+    if output is None and (limits.tokens is not None or limits.dollars is not None):
         output = BOUNDED_OUTPUT
     if limits.tokens is not None:
         room = limits.tokens - account.tokens - input_tokens

@@ -127,12 +127,31 @@ class Machine:
             usage=usage,
             dollars=account.dollars if account.unpriced == 0 else None,
             messages=tuple(state.messages),
-            calls=tuple(state.records),
+            calls=tuple(_record(*closed) for closed in state.records),
             left=account.left(state.limits, _seconds_left(state, state.at)),
             retries=account.retries,
             repairs=state.start.repairs if state.start else (),
             warnings=tuple(state.warnings),
         )
+
+
+def _record(step: int, position: int, one: OpenCall) -> CallRecord:
+    """A closed call, as a result shows it."""
+    assert one.outcome is not None
+    return CallRecord(
+        step,
+        position,
+        one.call.id,
+        one.asked.id,
+        one.asked.name,
+        one.asked.arguments,
+        one.outcome,
+        text_of(one.parts),
+        one.truncated,
+        one.original_chars,
+        one.remarks,
+        one.arguments,
+    )
 
 
 def _as_read(event: ev.AnyEvent) -> ev.AnyEvent:
@@ -506,10 +525,13 @@ def _on_model_replied(state: State, event: ev.ModelReplied) -> None:
 
 def _uses_less_than_nothing(reply: Reply) -> bool:
     usage = reply.usage
+    if (reply.dollars or 0.0) < 0:
+        return True
     if usage is None:
-        return (reply.dollars or 0.0) < 0
-    fields = (usage.input, usage.output, usage.cache_read, usage.cache_write, usage.reasoning, reply.dollars)
-    return min([field or 0 for field in fields]) < 0
+        return False
+    if (usage.input or 0) < 0 or (usage.output or 0) < 0 or (usage.reasoning or 0) < 0:
+        return True
+    return (usage.cache_read or 0) < 0 or (usage.cache_write or 0) < 0
 
 
 def _dollars(state: State, reply: Reply) -> float | None:
@@ -771,22 +793,7 @@ def _take_result(state: State, step: int, position: int, one: OpenCall) -> Signa
     assert one.outcome is not None
     _append(state, Result(one.call.id, one.call.name, one.outcome, one.parts))
     text = text_of(one.parts)
-    state.records.append(
-        CallRecord(
-            step,
-            position,
-            one.call.id,
-            one.asked.id,
-            one.asked.name,
-            one.asked.arguments,
-            one.outcome,
-            text,
-            one.truncated,
-            one.original_chars,
-            one.remarks,
-            one.arguments,
-        )
-    )
+    state.records.append((step, position, one))
     if state.settings.repeats.told_after is None and state.settings.repeats.invalid_in_a_row is None:
         return None
     if one.spec is not None and one.spec.repeatable and one.outcome == "ok":

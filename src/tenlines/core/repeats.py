@@ -9,7 +9,6 @@ things may have happened (a test that is run again after every edit).
 from __future__ import annotations
 
 import re
-from hashlib import blake2b
 
 import msgspec
 
@@ -27,16 +26,15 @@ class Signature(msgspec.Struct, frozen=True, gc=False):
     arguments: str
     """Canonical JSON, or the raw text where that was not JSON."""
     outcome: Outcome
-    digest: bytes
-    """Of the three above and the result."""
+    digest: int
+    """Of the three above and the result; compared within one process, never stored."""
 
 
 def signature(name: str, arguments: str, outcome: Outcome, text: str) -> Signature:
     """Sign a call. Failures are equal when they differ only in numbers (process ids, counters)."""
     if outcome != "ok":
         text = _NUMBERS.sub("#", text)
-    whole = "\0".join((name, arguments, outcome, text)).encode("utf-8", "surrogatepass")
-    return Signature(name, arguments, outcome, blake2b(whole, digest_size=16).digest())
+    return Signature(name, arguments, outcome, hash((name, arguments, outcome, text)))
 
 
 class Finding(msgspec.Struct, frozen=True, gc=False):
@@ -49,7 +47,7 @@ class Finding(msgspec.Struct, frozen=True, gc=False):
 class RepeatTracker(msgspec.Struct):
     """Grows by a fixed amount a call; looking at an exchange never looks back further than a period."""
 
-    counts: dict[bytes, int] = {}
+    counts: dict[int, int] = {}
     tail: list[int] = []
     """Hashes of the last exchanges, newest last."""
     runs: list[int] = msgspec.field(default_factory=lambda: [0] * LONGEST_PERIOD)

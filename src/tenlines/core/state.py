@@ -10,7 +10,6 @@ import msgspec
 from tenlines.core.events import RunEnded, RunStarted, Settings, Status, ToolSpec
 from tenlines.core.limits import Account, Limits
 from tenlines.core.repeats import RepeatTracker
-from tenlines.core.result import CallRecord
 from tenlines.core.transcript import Assistant, JsonObject, Message, Outcome, Part, ToolCall, User
 
 
@@ -107,7 +106,8 @@ class State(msgspec.Struct):
     """What people said while an exchange was open."""
     repeats: RepeatTracker = msgspec.field(default_factory=RepeatTracker)
     ids: set[str] = set()
-    records: list[CallRecord] = []
+    records: list[tuple[int, int, OpenCall]] = []
+    """Closed calls with their step and position, for the result."""
     given_up: set[tuple[int, int]] = set()
     """Calls that were given up and may still report late."""
     blanks: int = 0

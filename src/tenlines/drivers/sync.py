@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from contextvars import copy_context
 from functools import partial
+from itertools import chain
 from queue import Empty, SimpleQueue
 from threading import Event
 from typing import Any, NamedTuple
@@ -68,15 +69,16 @@ class _Driver(Bookkeeping):
             self.control.wake_with(partial(self.arrivals.put, _WOKEN))
 
     def perform(self, effect: Effect) -> Iterator[Draft]:
-        """Do one effect; yield what happened, each as soon as it has."""
+        """Do one effect; what happened comes out as soon as it has."""
         match effect:
             case CallModel():
-                yield from self.call_model(effect)
+                return self.call_model(effect)
             case RunTools():
-                yield from self.run_tools(effect)
+                return self.run_tools(effect)
             case Sleep(until):
                 self.recorder.commit()
                 self.sleep(until)
+        return iter(())
 
     # --- the model ----------------------------------------------------------------------------------
 
@@ -120,12 +122,10 @@ class _Driver(Bookkeeping):
     # --- tools --------------------------------------------------------------------------------------
 
     def run_tools(self, effect: RunTools) -> Iterator[Draft]:
-        for refusal in effect.refusals:
-            yield rec.refused(refusal)
-        if len(effect.calls) == 1 and self._may_run_here(effect):
-            yield from self.run_here(effect.calls[0])
-        elif effect.calls:
-            yield from self.run_together(effect)
+        refusals, calls = map(rec.refused, effect.refusals), effect.calls
+        if len(calls) == 1 and self._may_run_here(effect):
+            return chain(refusals, self.run_here(calls[0]))
+        return chain(refusals, self.run_together(effect))
 
     def _may_run_here(self, effect: RunTools) -> bool:
         tool = self.parts.tools[effect.calls[0].name]
