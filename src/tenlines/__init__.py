@@ -5,7 +5,7 @@ from tenlines.core.events import Settings
 from tenlines.core.limits import Limits, Price, Repeats, Retry
 from tenlines.core.result import RunResult
 from tenlines.core.transcript import File, Image, Json, Reply, Text, ToolCall, Usage
-from tenlines.drivers.recorder import Control
+from tenlines.drivers.control import Control
 from tenlines.errors import ConfigError, RunStopped, TenlinesError
 from tenlines.ports import CallContext, Delta
 from tenlines.teaching import agent_loop, run_agent

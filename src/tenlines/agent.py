@@ -23,7 +23,9 @@ from tenlines.core.replay import fold
 from tenlines.core.result import RunResult
 from tenlines.core.transcript import Message, Part, System, User
 from tenlines.drivers import aio, sync
-from tenlines.drivers.recorder import Control, Draft, Parts
+from tenlines.drivers.control import Control
+from tenlines.drivers.drafts import Draft
+from tenlines.drivers.recorder import Parts
 from tenlines.errors import ConfigError, stopped
 from tenlines.journal import open_journal
 from tenlines.models.resolve import resolve

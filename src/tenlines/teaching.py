@@ -15,7 +15,8 @@ from tenlines.core.machine import Machine
 from tenlines.core.result import RunResult
 from tenlines.core.transcript import JsonObject, Reply, Text, ToolCall, User
 from tenlines.drivers import sync
-from tenlines.drivers.recorder import Draft, Parts
+from tenlines.drivers.drafts import Draft
+from tenlines.drivers.recorder import Parts
 from tenlines.errors import MalformedReply
 from tenlines.journal.memory import NullJournal
 from tenlines.ports import Bound, CallContext, OnDelta, Rendered, SystemClock

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tenlines.cli.signals import FIRST, SECOND, Stopper
-from tenlines.drivers.recorder import Control
+from tenlines.drivers.control import Control
 
 
 @pytest.fixture

@@ -10,7 +10,8 @@ from tenlines import Agent, Control, Limits, Reply, Settings, ToolCall, tool
 from tenlines.core import events as ev
 from tenlines.core.machine import Machine
 from tenlines.core.transcript import Text
-from tenlines.drivers.recorder import Draft, Parts, Recorder
+from tenlines.drivers.drafts import Draft
+from tenlines.drivers.recorder import Parts, Recorder
 from tenlines.errors import InternalError
 from tenlines.journal.memory import MemoryJournal
 from tenlines.models.plain import ScriptedModel

@@ -14,7 +14,7 @@ from tenlines.cli.story import Story
 from tenlines.core import codec
 from tenlines.core.events import AnyEvent
 from tenlines.core.result import RunResult
-from tenlines.drivers.recorder import Control
+from tenlines.drivers.control import Control
 from tenlines.errors import stopped
 from tenlines.ports import Clock, Observer, SystemClock
 

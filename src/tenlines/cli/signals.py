@@ -9,7 +9,7 @@ from queue import SimpleQueue
 from types import FrameType, TracebackType
 from typing import Any
 
-from tenlines.drivers.recorder import Control
+from tenlines.drivers.control import Control
 
 FIRST = "Stopping after what is running. Press Ctrl-C again to stop at once."
 SECOND = "Stopping at once."

@@ -16,9 +16,10 @@ from typing import Any
 
 from tenlines.core.effects import CallModel, Effect, Finish, RunTools, Sleep
 from tenlines.core.result import RunResult
-from tenlines.drivers import recorder as rec
+from tenlines.drivers import drafts
 from tenlines.drivers.bookkeeping import Bookkeeping
-from tenlines.drivers.recorder import Draft, Ended, Parts
+from tenlines.drivers.drafts import Draft, Ended
+from tenlines.drivers.recorder import Parts
 from tenlines.drivers.threads import workers
 from tenlines.errors import ConnectionFailed, JournalError
 
@@ -78,7 +79,7 @@ class _Driver(Bookkeeping):
     # --- the model ----------------------------------------------------------------------------------
 
     async def call_model(self, effect: CallModel) -> AsyncIterator[Draft]:
-        yield rec.step_started(effect)
+        yield drafts.step_started(effect)
         self.recorder.commit()
         ask = partial(self.parts.session.acomplete, effect, self.recorder.on_delta)
         if effect.deadline_at is None and self.control is None:
@@ -109,7 +110,7 @@ class _Driver(Bookkeeping):
     async def run_tools(self, effect: RunTools) -> AsyncIterator[Draft]:
         """Refusals first; then calls, at most `max_parallel` at once, each reported as it arrives."""
         for refusal in effect.refusals:
-            yield rec.refused(refusal)
+            yield drafts.refused(refusal)
         waiting, limits = deque(effect.calls), self.parts.machine.state.limits
         while waiting or self.running:
             for happened in self.launch(waiting, effect):
@@ -138,7 +139,7 @@ class _Driver(Bookkeeping):
             self.arrivals.append((key, end))  # nobody need wait for it to end
             raise end.error
         del self.running[key]
-        yield rec.ended(running.tool, running.call, end, running.remarks)
+        yield drafts.ended(running.tool, running.call, end, running.remarks)
 
     async def _end_all(self) -> list[Draft]:
         """Stop what is running. A call that ends with a value all the same has its result; the others are left
@@ -146,13 +147,13 @@ class _Driver(Bookkeeping):
         await asyncio.sleep(0)  # what threads have handed over is delivered by the loop
         running = dict(self.running)
         await self.give_up()
-        drafts = []
+        ends: list[Draft] = []
         for key, end in self._take_arrivals():
             call = running.get(key)
             if call is not None and end.error is None:
                 self.abandoned.pop(key, None)
-                drafts.append(rec.ended(call.tool, call.call, end, call.remarks))
-        return drafts
+                ends.append(drafts.ended(call.tool, call.call, end, call.remarks))
+        return ends
 
     # --- waiting ------------------------------------------------------------------------------------
 
@@ -211,12 +212,12 @@ class _Driver(Bookkeeping):
         context, loop = copy_context(), self.loop
 
         def work() -> None:
-            end = rec.attempt(partial(context.run, call))
+            end = drafts.attempt(partial(context.run, call))
             if not loop.is_closed():
                 loop.call_soon_threadsafe(self._deliver, key, end)
 
         workers.submit(work)
-        return rec.nothing
+        return drafts.nothing
 
     async def _run(self, key: str, call: Callable[[], Any]) -> None:
         try:

@@ -16,8 +16,9 @@ from typing import Any
 from tenlines.core.effects import CallModel, Effect, RunnableCall, RunTools
 from tenlines.core.limits import Limits
 from tenlines.core.transcript import Reply
-from tenlines.drivers import recorder as rec
-from tenlines.drivers.recorder import Draft, Ended, Parts, Recorder, Running
+from tenlines.drivers import drafts
+from tenlines.drivers.drafts import Draft, Ended, Running
+from tenlines.drivers.recorder import Parts, Recorder
 from tenlines.errors import JournalError
 from tenlines.ports import Bound, CallContext, Invalid
 
@@ -53,11 +54,11 @@ class Bookkeeping(ABC):
     def replied(self, effect: CallModel, end: Ended) -> Draft:
         """The end of a request as what happened. What is meant for the program, not for the run, is raised."""
         if isinstance(end.value, Reply):
-            return rec.replied(effect, end.value)
+            return drafts.replied(effect, end.value)
         if isinstance(end.error, KeyboardInterrupt | SystemExit | JournalError):
             raise end.error
         wrong = TypeError(f"the model gave {type(end.value).__name__}, not a Reply")
-        return rec.model_failed(effect, wrong if end.error is None else end.error)
+        return drafts.model_failed(effect, wrong if end.error is None else end.error)
 
     def launch(self, waiting: deque[RunnableCall], effect: RunTools) -> Iterator[Draft]:
         """Fill the free places: all intents first, made durable together, then all starts."""
@@ -65,13 +66,13 @@ class Bookkeeping(ABC):
         while waiting and len(self.running) + len(starts) < effect.max_parallel:
             call = waiting.popleft()
             tool, now = self.parts.tools[call.name], self.parts.clock.now()
-            bound = rec.check(tool, call)
+            bound = drafts.check(tool, call)
             if isinstance(bound, Invalid):
-                yield rec.invalid(call, bound.text)
+                yield drafts.invalid(call, bound.text)
                 continue
-            yield rec.call_started(call)
-            ctx = CallContext(call.key, call.name, rec.deadline_of(tool, now, effect.deadline_at))
-            starts.append((Running(call, tool, ctx, now, bound.remarks, rec.nothing), bound))
+            yield drafts.call_started(call)
+            ctx = CallContext(call.key, call.name, drafts.deadline_of(tool, now, effect.deadline_at))
+            starts.append((Running(call, tool, ctx, now, bound.remarks, drafts.nothing), bound))
         if not starts:
             return
         self.recorder.commit()
@@ -92,7 +93,7 @@ class Bookkeeping(ABC):
         for key, running in list(self.running.items()):
             if running.ctx.deadline_at is not None and now >= running.ctx.deadline_at:
                 self.abandon(key)
-                yield rec.timed_out(running.tool, running.call, running.ctx.deadline_at - running.started_at)
+                yield drafts.timed_out(running.tool, running.call, running.ctx.deadline_at - running.started_at)
 
     def earliest(self) -> float | None:
         """When the next call is overdue."""
@@ -103,7 +104,7 @@ class Bookkeeping(ABC):
         """A call that was given up has ended. That it obeyed its cancellation is no news."""
         running = self.abandoned.pop(key, None)
         if running is not None and not isinstance(end.error, asyncio.CancelledError):
-            yield rec.late(running, end)
+            yield drafts.late(running, end)
 
     def abandon(self, key: str) -> None:
         """Stop waiting for a call."""

@@ -18,9 +18,10 @@ from typing import Any, NamedTuple
 
 from tenlines.core.effects import CallModel, Effect, Finish, RunnableCall, RunTools, Sleep
 from tenlines.core.result import RunResult
-from tenlines.drivers import recorder as rec
+from tenlines.drivers import drafts
 from tenlines.drivers.bookkeeping import Bookkeeping
-from tenlines.drivers.recorder import Draft, Ended, Parts
+from tenlines.drivers.drafts import Draft, Ended
+from tenlines.drivers.recorder import Parts
 from tenlines.drivers.threads import loop_thread, workers
 from tenlines.errors import ConnectionFailed, JournalError
 from tenlines.ports import CallContext, Delta, Invalid, OnDelta
@@ -83,11 +84,11 @@ class _Driver(Bookkeeping):
     # --- the model ----------------------------------------------------------------------------------
 
     def call_model(self, effect: CallModel) -> Iterator[Draft]:
-        yield rec.step_started(effect)
+        yield drafts.step_started(effect)
         self.recorder.commit()
         on_delta = self.recorder.on_delta
         if effect.deadline_at is None and self.control is None:
-            end = rec.attempt(partial(self.parts.session.complete, effect, on_delta))
+            end = drafts.attempt(partial(self.parts.session.complete, effect, on_delta))
         else:
             key = f"model:{effect.step}:{effect.attempt}"
             relay = None if on_delta is None else self.arrivals.put
@@ -122,7 +123,7 @@ class _Driver(Bookkeeping):
     # --- tools --------------------------------------------------------------------------------------
 
     def run_tools(self, effect: RunTools) -> Iterator[Draft]:
-        refusals, calls = map(rec.refused, effect.refusals), effect.calls
+        refusals, calls = map(drafts.refused, effect.refusals), effect.calls
         if len(calls) == 1 and self._may_run_here(effect):
             return chain(refusals, self.run_here(calls[0]))
         return chain(refusals, self.run_together(effect))
@@ -135,17 +136,17 @@ class _Driver(Bookkeeping):
     def run_here(self, call: RunnableCall) -> Iterator[Draft]:
         """One blocking call, in the caller's thread."""
         tool = self.parts.tools[call.name]
-        bound = rec.check(tool, call)
+        bound = drafts.check(tool, call)
         if isinstance(bound, Invalid):
-            yield rec.invalid(call, bound.text)
+            yield drafts.invalid(call, bound.text)
             return
-        yield rec.call_started(call)
+        yield drafts.call_started(call)
         self.recorder.commit()
         ctx = CallContext(call.key, call.name, None)
-        end = rec.attempt(partial(copy_context().run, tool.call, bound, ctx))
+        end = drafts.attempt(partial(copy_context().run, tool.call, bound, ctx))
         if isinstance(end.error, KeyboardInterrupt):
             raise end.error
-        yield rec.ended(tool, call, end, bound.remarks)
+        yield drafts.ended(tool, call, end, bound.remarks)
 
     def run_together(self, effect: RunTools) -> Iterator[Draft]:
         """Calls in threads, at most `max_parallel` at once; each result is reported as it arrives."""
@@ -173,7 +174,7 @@ class _Driver(Bookkeeping):
             self.running[arrival.key] = running
             raise arrival.end.error
         else:
-            yield rec.ended(running.tool, running.call, arrival.end, running.remarks)
+            yield drafts.ended(running.tool, running.call, arrival.end, running.remarks)
 
     def _end_all(self) -> Iterator[Draft]:
         """Stop what is running. A call that has ended meanwhile has its result; the others are left for the machine
@@ -212,8 +213,8 @@ class _Driver(Bookkeeping):
         if is_async:
             return loop_thread.submit(_deliver(call, key, put))
         context = copy_context()
-        workers.submit(lambda: put(_Arrival(key, rec.attempt(partial(context.run, call)))))
-        return rec.nothing
+        workers.submit(lambda: put(_Arrival(key, drafts.attempt(partial(context.run, call)))))
+        return drafts.nothing
 
     def give_up(self) -> None:
         """Wait for nothing any more. The machine says what that means for each call."""

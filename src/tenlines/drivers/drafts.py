@@ -1,0 +1,199 @@
+"""How what happened becomes an event: drafts without a stamp, and the foreign code they come from."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from tenlines.core import events as ev
+from tenlines.core import outcomes
+from tenlines.core.effects import CallModel, Refusal, RunnableCall
+from tenlines.core.transcript import Part, Reply, Text
+from tenlines.errors import ProviderError, RemoteError
+from tenlines.ports import (
+    Bound,
+    CallContext,
+    Invalid,
+    ToolPort,
+)
+
+DETAIL_CHARS = 20_000
+"""How much of a traceback is kept for people."""
+
+
+class Draft(NamedTuple):
+    """An event without its stamp."""
+
+    kind: type[ev.Event]
+    fields: dict[str, Any]
+
+
+class Ended(NamedTuple):
+    """How a piece of foreign code came back."""
+
+    value: Any = None
+    error: BaseException | None = None
+
+
+class Running(NamedTuple):
+    """A call that is under way."""
+
+    call: RunnableCall
+    tool: ToolPort
+    ctx: CallContext
+    started_at: float
+    remarks: tuple[str, ...]
+    stop: Callable[[], None]
+    """Ask it to stop; it may or may not."""
+
+    def give_up(self) -> None:
+        """Stop waiting for it."""
+        self.ctx.give_up()
+        self.stop()
+
+
+# --- what happened ---------------------------------------------------------------------------------
+
+
+def step_started(effect: CallModel) -> Draft:
+    """The intent to call the model."""
+    return Draft(ev.StepStarted, {"step": effect.step, "attempt": effect.attempt, "reserved": effect.reserved})
+
+
+def replied(effect: CallModel, reply: Reply) -> Draft:
+    """The model's reply."""
+    return Draft(ev.ModelReplied, {"step": effect.step, "reply": reply})
+
+
+def model_failed(effect: CallModel, error: BaseException) -> Draft:
+    """A failed request. Only our own remote errors can say that a repeat may help."""
+    fields: dict[str, Any] = {
+        "step": effect.step,
+        "attempt": effect.attempt,
+        "kind": type(error).__name__,
+        "message": f"{type(error).__name__}: {error}" if not isinstance(error, RemoteError) else str(error),
+    }
+    if isinstance(error, RemoteError):
+        fields["retryable"] = error.is_retryable
+    elif isinstance(error, ConnectionError | TimeoutError):
+        fields["retryable"] = True
+    if isinstance(error, ProviderError):
+        fields.update(retry_after_s=error.retry_after_s, status=error.status, code=error.code)
+    return Draft(ev.ModelFailed, fields)
+
+
+def call_started(call: RunnableCall) -> Draft:
+    """The intent to run a tool."""
+    return Draft(ev.CallStarted, {"step": call.step, "position": call.position, "key": call.key})
+
+
+def refused(refusal: Refusal) -> Draft:
+    """A call that the machine answers itself."""
+    fields = {"step": refusal.step, "position": refusal.position, "outcome": refusal.outcome, "text": refusal.text}
+    kind = ev.CallAbandoned if refusal.outcome in ("in_doubt", "cancelled") else ev.CallFailed
+    return Draft(kind, fields)
+
+
+def invalid(call: RunnableCall, text: str) -> Draft:
+    """Arguments that the tool does not take."""
+    fields = {"step": call.step, "position": call.position, "outcome": "invalid_arguments", "text": text}
+    return Draft(ev.CallFailed, fields)
+
+
+def ended(tool: ToolPort, call: RunnableCall, end: Ended, remarks: tuple[str, ...] = ()) -> Draft:
+    """A tool came back: with a value, or with an exception of any kind."""
+    if end.error is not None:
+        return _raised(tool, call, end.error)
+    try:
+        parts, truncated, shown, original, full, more = tool.render(end.value)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001  # turning a value into text runs foreign code (a __str__, a hook)
+        return _raised(tool, call, error, "ran, but its result could not be shown")
+    fields: dict[str, Any] = {"step": call.step, "position": call.position, "parts": parts}
+    if truncated:
+        fields.update(truncated=True, shown_chars=shown, original_chars=original, full=full)
+    if remarks or more:
+        fields["remarks"] = remarks + more
+    return Draft(ev.CallReturned, fields)
+
+
+def _raised(tool: ToolPort, call: RunnableCall, error: BaseException, what: str = "") -> Draft:
+    name, message = type(error).__name__, _message(error)
+    text = f"{tool.spec.name} {what}: {name}: {message}" if what else outcomes.raised(tool.spec.name, name, message)
+    fields = {
+        "step": call.step,
+        "position": call.position,
+        "outcome": "tool_error",
+        "text": text,
+        "error_type": name,
+        "detail": _detail(error),
+    }
+    return Draft(ev.CallFailed, fields)
+
+
+def _message(error: BaseException) -> str:
+    try:
+        text = str(error)
+    except Exception as second:  # noqa: BLE001  # an exception's __str__ is foreign code too
+        text = f"(its message could not be shown: {type(second).__name__})"
+    return outcomes.bounded(outcomes.sendable(text))
+
+
+def _detail(error: BaseException) -> str:
+    try:
+        text = "".join(traceback.format_exception(error))
+    except Exception as second:  # noqa: BLE001  # formatting calls the exception's own code
+        text = f"(the traceback could not be shown: {type(second).__name__})"
+    return outcomes.sendable(text[-DETAIL_CHARS:])
+
+
+def timed_out(tool: ToolPort, call: RunnableCall, after_s: float) -> Draft:
+    """A tool did not come back in time."""
+    text = outcomes.timed_out(tool.spec.name, after_s, tool.spec.read_only, tool.is_killable)
+    fields = {"step": call.step, "position": call.position, "after_s": after_s, "text": text}
+    return Draft(ev.CallTimedOut, fields)
+
+
+def late(running: Running, end: Ended) -> Draft:
+    """A call that was given up came back after all."""
+    draft = ended(running.tool, running.call, end)
+    parts: tuple[Part, ...] = draft.fields.get("parts", ())
+    texts = [part.text for part in parts if isinstance(part, Text)]
+    text = draft.fields.get("text", "\n".join(texts))
+    outcome = "ok" if end.error is None else "tool_error"
+    call = running.call
+    fields = {"step": call.step, "position": call.position, "outcome": outcome, "text": text}
+    return Draft(ev.LateResultArrived, fields)
+
+
+def deadline_of(tool: ToolPort, now: float, run_deadline: float | None) -> float | None:
+    """When a call that starts now is given up: its own time limit or the run's, whichever is first."""
+    own = None if tool.spec.timeout_s is None else now + tool.spec.timeout_s
+    if own is None or run_deadline is None:
+        return own if run_deadline is None else run_deadline
+    return min(own, run_deadline)
+
+
+def check(tool: ToolPort, call: RunnableCall) -> Bound | Invalid:
+    """Ask the tool whether it takes these arguments. Nothing has run yet."""
+    try:
+        return tool.check(call.arguments)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001  # validators are foreign code
+        what = f"{type(error).__name__}: {_message(error)}"
+        return Invalid(f"{call.name} did not run: its arguments could not be checked: {what}")
+
+
+def attempt(call: Callable[[], Any]) -> Ended:
+    """Run foreign code here and now, whatever it does."""
+    try:
+        return Ended(call())
+    except BaseException as error:  # noqa: BLE001  # a tool may raise anything; what it means is said by the machine's rules
+        return Ended(error=error)
+
+
+def nothing() -> None:
+    """A thread cannot be stopped from outside; the tool is told through its context."""
