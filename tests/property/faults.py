@@ -19,23 +19,24 @@ class Fault(NamedTuple):
     new: str
 
 
-M, L, R, H, O = "machine.py", "limits.py", "repeats.py", "history.py", "outcomes.py"  # noqa: E741
+M, D, L, R = "machine.py", "deciding.py", "limits.py", "repeats.py"
+H, O = "history.py", "outcomes.py"  # noqa: E741
 
 FAULTS = (
     # law 1: guard first
-    Fault("1: one step too many", M, "state.account.steps >= steps and", "state.account.steps > steps and"),
-    Fault("1: one step too few", M, "state.account.steps >= steps and", "state.account.steps + 1 >= steps and"),
+    Fault("1: one step too many", D, "state.account.steps >= steps and", "state.account.steps > steps and"),
+    Fault("1: one step too few", D, "state.account.steps >= steps and", "state.account.steps + 1 >= steps and"),
     Fault(
         "1: no step guard where a driver starts one",
         M,
-        "if spent := _spent(state, _reserve(state)):",
+        "if spent := out_of_budget(state, reservation(state)):",
         "if spent := None:",
     ),
     Fault(
-        "1: tool budget not held for a group", M, "room = None if room is None else room - (not one.counted)", "pass"
+        "1: tool budget not held for a group", D, "room = None if room is None else room - (not one.counted)", "pass"
     ),
     Fault(
-        "1: tool budget off by one", M, "if room is not None and room <= 0 and", "if room is not None and room < 0 and"
+        "1: tool budget off by one", D, "if room is not None and room <= 0 and", "if room is not None and room < 0 and"
     ),
     Fault(
         "1: tool budget not held at the start of a call",
@@ -45,7 +46,7 @@ FAULTS = (
     ),
     Fault(
         "1: deadline off",
-        M,
+        D,
         "if deadline is not None and starts_at >= deadline:",
         "if deadline is not None and starts_at > deadline + 9:",
     ),
@@ -67,7 +68,7 @@ FAULTS = (
     ),
     Fault(
         "1: last words may call tools",
-        M,
+        D,
         'if state.last_words == "due":\n        return "none"',
         'if state.last_words == "no":\n        return "none"',
     ),
@@ -101,10 +102,10 @@ FAULTS = (
         "if event.step != exchange.step or type(event.position)",
         "if type(event.position)",
     ),
-    Fault("3: key not checked", M, "if event.key != _key(state, event.step, event.position):", "if False:"),
+    Fault("3: key not checked", M, "if event.key != call_key(state, event.step, event.position):", "if False:"),
     Fault(
         "3: key changes on resume",
-        M,
+        D,
         'return f"{state.start.run_id}:{step}:{position}"',
         'return f"{state.start.run_id}:{step}:{position}" + "!" * bool(state.worked_s)',
     ),
@@ -184,7 +185,7 @@ FAULTS = (
     ),
     Fault(
         "6: final tool does not stop the others",
-        M,
+        D,
         "if exchange.final is not None:\n        return",
         "if False:\n        return",
     ),
@@ -207,13 +208,13 @@ FAULTS = (
     # law 7: truth
     Fault(
         "7: cancelled, though it may have taken effect",
-        M,
+        D,
         'outcome: Outcome = "cancelled" if one.spec.read_only else "in_doubt"',
         'outcome: Outcome = "cancelled"',
     ),
     Fault("7: a driver may say cancelled", M, '(event.outcome == "cancelled" and not harmless)', "False"),
     Fault(
-        "7: not executed, though it had started before the crash", M, "    if one.counted:  #", "    if one.started:  #"
+        "7: not executed, though it had started before the crash", D, "    if one.counted:  #", "    if one.started:  #"
     ),
     Fault(
         "7: call in doubt runs again",
@@ -275,7 +276,7 @@ FAULTS = (
     # law 9: only an answer is an answer
     Fault(
         "9: partial words passed off as the answer",
-        M,
+        D,
         'steps was reached without an answer", None)',
         'steps was reached without an answer", state.partial or None)',
     ),
@@ -290,8 +291,8 @@ FAULTS = (
     Fault(
         "10: asking changes the state",
         M,
-        "        return _next(self.state, now)\n",
-        "        self.state.at = max(self.state.at, now)\n        return _next(self.state, now)\n",
+        "        return next_effect(self.state, now)\n",
+        "        self.state.at = max(self.state.at, now)\n        return next_effect(self.state, now)\n",
     ),
     Fault("10: refused, but changed", M, "    state.attempt += 1\n    state.last_error", "    state.last_error"),
     Fault(
@@ -328,7 +329,7 @@ FAULTS = (
     ),
     Fault(
         "11: the view is a copy",
-        M,
+        D,
         "TranscriptView(state.messages, len(state.messages)),",
         "TranscriptView(list(state.messages), len(state.messages)),",
     ),
@@ -350,7 +351,7 @@ FAULTS = (
     ),
     Fault(
         "cancel ignored in an exchange",
-        M,
+        D,
         '    if state.cancel:\n        return "the run was cancelled before it started"\n',
         "",
     ),
@@ -363,8 +364,8 @@ FAULTS = (
     Fault(
         "cancel ignored when a call starts",
         M,
-        "if state.cancel or _open(state).final is not None:",
-        "if _open(state).final is not None:",
+        "if state.cancel or open_exchange(state).final is not None:",
+        "if open_exchange(state).final is not None:",
     ),
     Fault(
         "retries without end", M, "elif state.attempt >= retry.attempts:", "elif state.attempt > retry.attempts + 50:"
@@ -402,28 +403,28 @@ FAULTS = (
         "self.invalid < rules.invalid_in_a_row:",
         "self.invalid <= rules.invalid_in_a_row:",
     ),
-    Fault("calls that act run together", M, "        if alone:\n            break\n    return", "    return"),
+    Fault("calls that act run together", D, "        if alone:\n            break\n    return", "    return"),
     Fault(
         "a call that acts does not wait for readers",
-        M,
+        D,
         "if alone and (calls or exchange.under_way):",
         "if alone and calls:",
     ),
     Fault(
         "a driver may overlap calls that act",
         M,
-        "if exchange.under_way and (_runs_alone(one.spec) or exchange.alone):",
+        "if exchange.under_way and (runs_alone(one.spec) or exchange.alone):",
         "if False:",
     ),
     Fault(
         "drain gives up what runs",
-        M,
+        D,
         " or (drains and one.started and one.refusal is None):",
         ":",
     ),
     Fault(
         "nothing to do under a drain",
-        M,
+        D,
         " or (drains and one.started and one.refusal is None):",
         " or drains:",
     ),

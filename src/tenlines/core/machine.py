@@ -1,4 +1,6 @@
-"""The machine: events in, state; state, the next effect. Every decision of the loop is in this file.
+"""The machine: events in, state; state, the next effect. Every decision of the loop is here and in `deciding`.
+
+This file says what each event means, `deciding` what follows from the state.
 
 Theory of operation. A run alternates between two places. At READY the machine checks every limit and asks for
 the model. A reply without calls ends the run; a reply with calls opens an *exchange*, which stays open until
@@ -22,9 +24,20 @@ from zlib import crc32
 
 from tenlines.core import codec, outcomes
 from tenlines.core import events as ev
-from tenlines.core.effects import CallModel, Effect, Finish, Refusal, RunnableCall, RunTools, Sleep
+from tenlines.core.deciding import (
+    call_key,
+    deadline_at,
+    next_effect,
+    open_exchange,
+    out_of_budget,
+    reservation,
+    runs_alone,
+    seconds_left,
+    why_nothing_runs,
+)
+from tenlines.core.effects import Effect, Finish
 from tenlines.core.history import first_fault
-from tenlines.core.limits import Limits, Retry, Verdict, reserve
+from tenlines.core.limits import Limits, Retry
 from tenlines.core.repeats import Signature, signature
 from tenlines.core.result import CallRecord, RunResult, RunUsage
 from tenlines.core.state import Exchange, OpenCall, Phase, State, Stop
@@ -38,7 +51,6 @@ from tenlines.core.transcript import (
     Result,
     Text,
     ToolCall,
-    TranscriptView,
     User,
     estimate_tokens,
     text_of,
@@ -97,7 +109,7 @@ class Machine:
 
     def next(self, now: float) -> Effect:
         """What to do next, given the state and the time (Unix seconds). Asking changes nothing."""
-        return _next(self.state, now)
+        return next_effect(self.state, now)
 
     @property
     def stopping(self) -> str:
@@ -128,7 +140,7 @@ class Machine:
             dollars=account.dollars if account.unpriced == 0 else None,
             messages=tuple(state.messages),
             calls=tuple(_record(*closed) for closed in state.records),
-            left=account.left(state.limits, _seconds_left(state, state.at)),
+            left=account.left(state.limits, seconds_left(state, state.at)),
             retries=account.retries,
             repairs=state.start.repairs if state.start else (),
             warnings=tuple(state.warnings),
@@ -164,167 +176,6 @@ def _as_read(event: ev.AnyEvent) -> ev.AnyEvent:
         return codec.as_read(event)
     except (TypeError, ValueError, OverflowError, RecursionError, JournalFormatError) as error:
         raise InvalidEvent(f"{type(event).__name__} cannot be journalled: {error}") from error
-
-
-# --- what to do next ----------------------------------------------------------------------------------
-
-
-def _next(state: State, now: float) -> Effect:
-    if state.phase is Phase.AWAITING_TOOLS:
-        return _next_calls(state, now)
-    if state.phase is Phase.ENDED:
-        assert state.ended is not None
-        return Finish(state.ended.status, state.ended.reason, state.ended.answer)
-    if state.phase is Phase.NEW:
-        raise InvalidEvent("the run has not started: apply RunStarted first")
-    if state.stop is not None:
-        return Finish(state.stop.status, state.stop.reason, state.answer)
-    return _next_request(state, now)
-
-
-def _next_request(state: State, now: float) -> Effect:
-    """READY: guard every limit, then ask the model."""
-    limits, account, verdict = state.limits, state.account, _reserve(state)
-    if spent := _spent(state, verdict):
-        return spent
-    deadline = _deadline(state)
-    starts_at = max(now, state.retry_at or 0.0)
-    if deadline is not None and starts_at >= deadline:
-        after = f"; the last request failed: {state.last_error}" if state.last_error else ""
-        return Finish("deadline", f"the time limit of {limits.seconds:g} s ran out{after}", None)
-    if starts_at > now:
-        return Sleep(starts_at, f"attempt {state.attempt} failed: {state.last_error}")
-    return CallModel(
-        account.steps + 1,
-        state.attempt + 1,
-        TranscriptView(state.messages, len(state.messages)),
-        state.sent,
-        state.specs,
-        _tool_choice(state),
-        verdict.max_output_tokens,
-        verdict.reserved,
-        account.left(limits, None if deadline is None else deadline - now),
-        deadline,
-    )
-
-
-def _reserve(state: State) -> Verdict:
-    settings = state.settings
-    return reserve(state.account, state.limits, settings.price, state.estimated_tokens, settings.max_output_tokens)
-
-
-def _spent(state: State, verdict: Verdict) -> Finish | None:
-    """The end of a run that has no step or no budget left for another request."""
-    steps = state.limits.steps
-    if steps is not None and state.account.steps >= steps and state.last_words != "due":
-        return Finish("max_steps", f"the limit of {steps} steps was reached without an answer", None)
-    return Finish("budget", verdict.refusal, None) if verdict.refusal else None
-
-
-def _tool_choice(state: State) -> str:
-    """Force a tool only until the model obeyed once, and never when no call could run."""
-    choice = state.settings.tool_choice
-    if state.last_words == "due":
-        return "none"
-    if choice in ("auto", "none"):
-        return choice
-    allowed = state.limits.tool_calls
-    spent = allowed is not None and state.account.tool_calls >= allowed
-    return "auto" if spent or (state.choice_met and not state.settings.keep_tool_choice) else choice
-
-
-def _next_calls(state: State, now: float) -> RunTools:
-    """AWAITING_TOOLS: the refusals that are due, and the calls that may run together now.
-
-    Read-only calls that stand side by side run together; any other, and one whose result may be the answer, runs
-    alone, in the order asked. A call that is under way is waited for.
-    """
-    exchange, deadline = _open(state), _deadline(state)
-    why = _why_nothing_runs(state, exchange, now, deadline)
-    drains = state.cancel == "drain" and exchange.final is None and (deadline is None or now < deadline)
-    budget = state.limits.tool_calls
-    room = None if budget is None else budget - state.account.tool_calls
-    refusals: list[Refusal] = []
-    calls: list[RunnableCall] = []
-    for index in range(exchange.cursor, len(exchange.order)):
-        position = exchange.order[index]
-        one = exchange.calls[position]
-        if one.outcome is not None or (drains and one.started and one.refusal is None):
-            continue  # it has ended, or it may still finish
-        if why or one.refusal is not None:
-            refusals.append(_refusal(exchange, position, why))
-            continue
-        assert one.spec is not None
-        alone = _runs_alone(one.spec)
-        if one.started:
-            if alone:
-                break
-            continue
-        if alone and (calls or exchange.under_way):
-            break
-        if room is not None and room <= 0 and not one.counted:
-            if not calls:
-                refusals.append(_over_limit(exchange, position, budget))
-                continue
-            break
-        calls.append(_runnable(state, exchange.step, position, one))
-        room = None if room is None else room - (not one.counted)
-        if alone:
-            break
-    return RunTools(tuple(refusals), tuple(calls), state.settings.max_parallel, deadline)
-
-
-def _runs_alone(spec: ev.ToolSpec) -> bool:
-    return spec.final or not spec.read_only
-
-
-def _why_nothing_runs(state: State, exchange: Exchange, now: float, deadline: float | None) -> str:
-    """The reason why no further call of the exchange may start, or ""."""
-    if exchange.final is not None:
-        return "the run had its final answer from another call of the same reply"
-    if state.cancel:
-        return "the run was cancelled before it started"
-    if deadline is not None and now >= deadline:
-        return "the time limit of the run ran out before it started"
-    return ""
-
-
-def _refusal(exchange: Exchange, position: int, why: str) -> Refusal:
-    one = exchange.calls[position]
-    if one.refusal is not None:
-        return Refusal(exchange.step, position, one.refusal, one.refusal_text)
-    assert one.spec is not None
-    if one.counted:  # it started here, or before a crash
-        outcome: Outcome = "cancelled" if one.spec.read_only else "in_doubt"
-        return Refusal(exchange.step, position, outcome, outcomes.interrupted(one.spec.name, one.spec.read_only))
-    return Refusal(exchange.step, position, "not_executed", outcomes.not_executed(one.call.name, why))
-
-
-def _over_limit(exchange: Exchange, position: int, budget: int | None) -> Refusal:
-    why = f"the limit of {budget} tool calls for this run is used up; answer with what you have"
-    name = exchange.calls[position].call.name
-    return Refusal(exchange.step, position, "not_executed", outcomes.not_executed(name, why))
-
-
-def _runnable(state: State, step: int, position: int, one: OpenCall) -> RunnableCall:
-    assert one.arguments is not None
-    return RunnableCall(step, position, one.call.id, one.call.name, one.arguments, _key(state, step, position))
-
-
-def _key(state: State, step: int, position: int) -> str:
-    """The idempotency key: the runtime's own, the same over retry, crash and resume."""
-    assert state.start is not None
-    return f"{state.start.run_id}:{step}:{position}"
-
-
-def _deadline(state: State) -> float | None:
-    seconds = state.limits.seconds
-    return None if seconds is None else state.session_began + seconds - state.worked_s
-
-
-def _open(state: State) -> Exchange:
-    assert state.exchange is not None
-    return state.exchange
 
 
 # --- the run as a whole -------------------------------------------------------------------------------
@@ -371,7 +222,7 @@ def _on_run_resumed(state: State, event: ev.RunResumed) -> None:
     state.blanks = state.attempt = 0
     state.retry_at, state.last_error = None, ""
     if state.phase is Phase.AWAITING_TOOLS:
-        _settle_doubts(state, _open(state))
+        _settle_doubts(state, open_exchange(state))
         return
     if state.stop is not None and state.stop.status == "truncated_reply":
         _append(state, Note("Your last reply was cut off by the output limit. Go on from there, or be shorter."))
@@ -446,7 +297,7 @@ def _stop_if_cancelled(state: State) -> None:
 
 
 def _on_run_ended(state: State, event: ev.RunEnded) -> None:
-    expected = _next(state, event.at)
+    expected = next_effect(state, event.at)
     if expected != Finish(event.status, event.reason, event.answer):
         raise InvalidEvent(f"RunEnded says {event.status!r}, but the run has to go on with {expected!r:.200}")
     state.ended = event
@@ -465,7 +316,7 @@ def _on_step_started(state: State, event: ev.StepStarted) -> None:
         )
     if state.stop is not None:
         raise InvalidEvent(f"the run has to end as {state.stop.status}; no further step may start")
-    if spent := _spent(state, _reserve(state)):
+    if spent := out_of_budget(state, reservation(state)):
         raise InvalidEvent(f"the run has to end as {spent.status}; no further step may start: {spent.reason}")
     if state.attempt:
         state.account.retries += 1
@@ -662,7 +513,7 @@ def _find(state: State, event: Any, *, started: bool | None) -> OpenCall:
     Raises:
         InvalidEvent: There is none, it already has its outcome, or it has (not) started.
     """
-    exchange, name = _open(state), type(event).__name__
+    exchange, name = open_exchange(state), type(event).__name__
     if event.step != exchange.step or type(event.position) is not int or not 0 <= event.position < len(exchange.calls):
         raise InvalidEvent(f"{name} is for step {event.step!r}, position {event.position!r}, which is not open")
     one = exchange.calls[event.position]
@@ -677,17 +528,19 @@ def _on_call_started(state: State, event: ev.CallStarted) -> None:
     one = _find(state, event, started=False)
     if one.refusal is not None or one.spec is None:
         raise InvalidEvent(f"CallStarted: call {event.position} of step {event.step} is refused ({one.refusal})")
-    if event.key != _key(state, event.step, event.position):
-        raise InvalidEvent(f"CallStarted has key {event.key!r}, expected {_key(state, event.step, event.position)!r}")
+    if event.key != call_key(state, event.step, event.position):
+        raise InvalidEvent(
+            f"CallStarted has key {event.key!r}, expected {call_key(state, event.step, event.position)!r}"
+        )
     budget = state.limits.tool_calls
     if budget is not None and not one.counted and state.account.tool_calls >= budget:
         raise InvalidEvent(f"CallStarted would pass the limit of {budget} tool calls")
-    if state.cancel or _open(state).final is not None:
+    if state.cancel or open_exchange(state).final is not None:
         raise InvalidEvent("CallStarted: no further call of this exchange may start")
-    exchange = _open(state)
-    if exchange.under_way and (_runs_alone(one.spec) or exchange.alone):
+    exchange = open_exchange(state)
+    if exchange.under_way and (runs_alone(one.spec) or exchange.alone):
         raise InvalidEvent(f"CallStarted: {one.call.name!r} cannot start while another call is under way")
-    exchange.under_way, exchange.alone = exchange.under_way + 1, _runs_alone(one.spec)
+    exchange.under_way, exchange.alone = exchange.under_way + 1, runs_alone(one.spec)
     one.started = True
     state.account.tool_calls += not one.counted
     one.counted = True
@@ -697,7 +550,7 @@ def _on_call_returned(state: State, event: ev.CallReturned) -> None:
     one = _find(state, event, started=True)
     one.truncated, one.original_chars, one.remarks = event.truncated, event.original_chars, event.remarks
     if one.spec is not None and one.spec.final:
-        _open(state).final = event.full if event.full is not None else text_of(event.parts)
+        open_exchange(state).final = event.full if event.full is not None else text_of(event.parts)
     _answer(state, event.position, "ok", event.parts)
 
 
@@ -708,7 +561,7 @@ def _on_call_failed(state: State, event: ev.CallFailed) -> None:
     if event.outcome not in _REFUSALS and event.outcome != "tool_error":
         raise InvalidEvent(f"CallFailed cannot have the outcome {event.outcome!r}")
     one = _find(state, event, started=event.outcome == "tool_error")
-    exchange = _open(state)
+    exchange = open_exchange(state)
     if one.refusal is not None and one.refusal != event.outcome:
         raise InvalidEvent(f"CallFailed says {event.outcome!r}; the call is refused as {one.refusal!r}")
     if one.refusal is None and event.outcome == "unknown_tool":
@@ -716,7 +569,7 @@ def _on_call_failed(state: State, event: ev.CallFailed) -> None:
     if one.refusal is None and event.outcome == "not_executed":
         budget = state.limits.tool_calls
         over = budget is not None and state.account.tool_calls >= budget
-        stopped = _why_nothing_runs(state, exchange, event.at, _deadline(state))
+        stopped = why_nothing_runs(state, exchange, event.at, deadline_at(state))
         if one.counted or not (over or stopped):
             raise InvalidEvent(f"CallFailed says 'not_executed', but nothing keeps {one.call.name!r} from running")
         exchange.over_limit = exchange.over_limit or (over and not stopped)
@@ -752,7 +605,7 @@ def _on_late_result(state: State, event: ev.LateResultArrived) -> None:
 
 def _answer(state: State, position: int, outcome: Outcome, parts: tuple[Part, ...]) -> None:
     """Write the one outcome of a call; close the exchange with the last of them."""
-    exchange = _open(state)
+    exchange = open_exchange(state)
     one = exchange.calls[position]
     one.outcome, one.parts = outcome, parts
     exchange.unanswered -= 1
@@ -812,7 +665,7 @@ def _go_on(state: State, exchange: Exchange, notes: Iterable[str]) -> None:
         state.warnings.append(f"step {exchange.step}: {note}")
         _append(state, Note(note))
     if state.settings.tell_left:
-        left = state.account.left(state.limits, _seconds_left(state, state.at))
+        left = state.account.left(state.limits, seconds_left(state, state.at))
         _append(state, Note(f"Left for this task: {left.sentence()}."))
     _offer_last_words(state)
 
@@ -827,11 +680,6 @@ def _offer_last_words(state: State) -> None:
 def _is_at_last_words(state: State) -> bool:
     limits = state.limits
     return limits.last_words and bool(limits.steps) and state.account.steps == limits.steps
-
-
-def _seconds_left(state: State, now: float) -> float | None:
-    deadline = _deadline(state)
-    return None if deadline is None else deadline - now
 
 
 def _append(state: State, message: Message) -> None:
