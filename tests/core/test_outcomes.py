@@ -138,3 +138,9 @@ def test_a_quote_is_one_bounded_line_that_can_be_encoded(text: str) -> None:
     assert "\n" not in quoted
     quoted.encode()
     assert len(quoted) < 1100
+
+
+def test_halves_of_a_character_that_stand_side_by_side_are_joined_and_lone_ones_replaced() -> None:
+    assert outcomes.encodable("a\ud83d\ude00b\ud800c") == "a😀b\ufffdc"
+    assert outcomes.encodable_value({"k\ud800": ["\ud83d\ude00", 1, None]}) == {"k\ufffd": ["😀", 1, None]}
+    assert outcomes.sendable("\ud83d\ude00\x1b[0m") == "😀\\x1b[0m"

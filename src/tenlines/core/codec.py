@@ -7,7 +7,7 @@ from collections.abc import Callable
 import msgspec
 
 from tenlines.core.events import SCHEMA, AnyEvent
-from tenlines.core.outcomes import encodable
+from tenlines.core.outcomes import encodable_value
 from tenlines.core.transcript import JsonObject
 from tenlines.errors import JournalFormatError
 
@@ -32,17 +32,7 @@ def encode(event: AnyEvent) -> bytes:
     try:
         return _encoder.encode(event)
     except UnicodeEncodeError:
-        return _encoder.encode(_scrub(msgspec.to_builtins(event)))
-
-
-def _scrub(value: object) -> object:
-    if isinstance(value, str):
-        return encodable(value)
-    if isinstance(value, list | tuple):
-        return [_scrub(one) for one in value]
-    if isinstance(value, dict):
-        return {_scrub(key): _scrub(one) for key, one in value.items()}
-    return value
+        return _encoder.encode(encodable_value(msgspec.to_builtins(event)))
 
 
 def decode(body: bytes | str, schema: int = SCHEMA) -> AnyEvent:

@@ -11,6 +11,7 @@ calls and their results move behind the results; an assistant message that says 
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -28,7 +29,7 @@ class Mended(NamedTuple):
 def first_fault(messages: Sequence[Message]) -> str:
     """What is wrong with a transcript, or "". One pass."""
     seen: set[str] = set()
-    owed: list[str] = []
+    owed: deque[str] = deque()  # a reply may have thousands of calls
     spoken = False
     for index, message in enumerate(messages):
         if owed and not (isinstance(message, Result) and message.call_id == owed[0]):
@@ -36,7 +37,7 @@ def first_fault(messages: Sequence[Message]) -> str:
         if isinstance(message, Result):
             if not owed:
                 return f"message {index}: the result for {message.call_id!r} belongs to no open call"
-            owed.pop(0)
+            owed.popleft()
         elif isinstance(message, Assistant):
             if not message.text and not message.calls and not message.opaque:
                 return f"message {index}: an assistant message without text and without calls"
@@ -69,7 +70,7 @@ class _Mender:
         self.repairs: list[str] = []
         self.ids: set[str] = set()
         self.assistant: Assistant | None = None
-        self.wanted: dict[str, list[int]] = {}
+        self.wanted: dict[str, deque[int]] = {}
         self.results: list[Result | None] = []
         self.behind: list[Message] = []
         self.arrived: list[int] = []
@@ -121,7 +122,7 @@ class _Mender:
                     new += "_"
                 self._say(f"the call id {call.id!r} is empty or not unique; it is {new!r} now")
             self.ids.add(new)
-            self.wanted.setdefault(call.id, []).append(position)
+            self.wanted.setdefault(call.id, deque()).append(position)
             calls.append(self._call(call, new))
         self.assistant = Assistant(message.text if message.text.strip() else "", tuple(calls), message.opaque)
         self.results = [None] * len(calls)
@@ -159,7 +160,7 @@ class _Mender:
         positions = self.wanted.get(message.call_id)
         if not positions:
             return None
-        return positions.pop(0) if len(positions) > 1 else positions[0]
+        return positions.popleft() if len(positions) > 1 else positions[0]
 
     def _say(self, what: str) -> None:
         self.repairs.append(f"message {self.index}: {what}")

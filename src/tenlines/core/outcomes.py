@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from typing import Any
 
 import msgspec
 
@@ -179,22 +180,37 @@ def quote(text: str, limit: int = QUOTE) -> str:
 
 
 _UNSENDABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 ERROR_CHARS = 4000
 """How much of an exception's message a model is shown."""
 
 
+def encodable(text: str) -> str:
+    """Text that encodes as UTF-8, which every store and every provider needs: halves of characters that stand side by
+    side (JSON escapes may split them) are joined, lone halves become U+FFFD, everything else stays."""
+    if text.isascii() or _SURROGATE.search(text) is None:
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def encodable_value(value: Any) -> Any:
+    """The same for every text in a tree of lists and dicts, keys included."""
+    if isinstance(value, str):
+        return encodable(value)
+    if isinstance(value, list | tuple):
+        return [encodable_value(one) for one in value]
+    if isinstance(value, dict):
+        return {encodable_value(key): encodable_value(one) for key, one in value.items()}
+    return value
+
+
 def sendable(text: str) -> str:
-    """Text that every encoder, store and terminal takes: lone surrogates become U+FFFD, control characters
-    other than tab and line breaks become visible escapes such as `\\x1b`."""
+    """Encodable text that a terminal takes too: control characters other than tab and line breaks become visible
+    escapes such as `\\x1b`."""
     if _UNSENDABLE.search(text) is None:
         return text
-    return _UNSENDABLE.sub(lambda m: "\ufffd" if m[0] >= "\ud800" else f"\\x{ord(m[0]):02x}", text)
-
-
-def encodable(text: str) -> str:
-    """Text that encodes as UTF-8: lone surrogates become U+FFFD, everything else stays."""
-    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
+    return _CONTROL.sub(lambda one: f"\\x{ord(one[0]):02x}", encodable(text))
 
 
 def bounded(text: str, limit: int = ERROR_CHARS) -> str:

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 import msgspec
 
 from tenlines.core.events import ToolSpec
+from tenlines.core.outcomes import encodable
 from tenlines.core.transcript import (
     Assistant,
     JsonObject,
@@ -30,7 +31,7 @@ from tenlines.core.transcript import (
     User,
 )
 from tenlines.wire import openai_chat
-from tenlines.wire.openai_chat import NOTE_PREFIX, Options, plain_text, whole_characters
+from tenlines.wire.openai_chat import NOTE_PREFIX, Options, plain_text
 from tenlines.wire.openai_stream import Piece
 from tenlines.wire.openai_stream import StreamDecoder as ChatStreamDecoder
 
@@ -268,10 +269,10 @@ def read_reply(reply: Reply) -> Reply:
     tool, answer = value.get("tool"), value.get("final_answer")
     if isinstance(tool, str) and "final_answer" not in value:
         raw = json.dumps(value["arguments"], ensure_ascii=False) if "arguments" in value else ""
-        call = ToolCall("", whole_characters(tool), whole_characters(raw))
+        call = ToolCall("", encodable(tool), encodable(raw))
         return msgspec.structs.replace(reply, text="", calls=(call,), stop="tool_calls")
     if isinstance(answer, str) and "tool" not in value:
-        return msgspec.structs.replace(reply, text=whole_characters(answer))
+        return msgspec.structs.replace(reply, text=encodable(answer))
     remark = "the reply is a JSON object, but neither a call nor a final answer"
     return _remarked(msgspec.structs.replace(reply, stop="malformed_call"), remark)
 
@@ -320,4 +321,4 @@ def _unescaped(raw: str) -> str:
         text: str = json.loads(f'"{raw}"', strict=False)
     except ValueError:
         return ""  # an escape that JSON does not know: for eyes only, so nothing is lost
-    return whole_characters(text)
+    return encodable(text)

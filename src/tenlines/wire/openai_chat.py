@@ -19,6 +19,7 @@ from typing import NamedTuple
 import msgspec
 
 from tenlines.core.events import ToolSpec
+from tenlines.core.outcomes import encodable, encodable_value
 from tenlines.core.transcript import (
     Assistant,
     File,
@@ -323,40 +324,19 @@ def assemble(pieces: Pieces, ending: Ending, data: JsonObject, origin: Opaque, r
         stop = "refusal"  # a refusal wins over the presence of calls
     if ending.remark:
         remarks.append(ending.remark)
-    payload = {field: _whole(value) for field, value in pieces.reasoning.items()}
+    payload = {field: encodable_value(value) for field, value in pieces.reasoning.items()}
     if any(extra is not None for extra in pieces.extras):
-        payload["extra_content"] = _whole(pieces.extras)
+        payload["extra_content"] = encodable_value(pieces.extras)
     model = data.get("model")
     return Reply(
-        text=whole_characters(pieces.text or pieces.refusal),
-        calls=tuple(ToolCall(*map(whole_characters, (call.id, call.name, call.arguments))) for call in pieces.calls),
+        text=encodable(pieces.text or pieces.refusal),
+        calls=tuple(ToolCall(*map(encodable, (call.id, call.name, call.arguments))) for call in pieces.calls),
         stop=stop,
         usage=decode_usage(data.get("usage"), remarks),
         opaque=(msgspec.structs.replace(origin, payload=payload),) if payload else (),
-        model=whole_characters(model) if isinstance(model, str) else "",
+        model=encodable(model) if isinstance(model, str) else "",
         remarks=tuple(remarks),
     )
-
-
-_SURROGATE = re.compile("[\ud800-\udfff]")
-
-
-def whole_characters(text: str) -> str:
-    """Text in which the halves of characters that JSON escapes may split are joined, and lone halves are U+FFFD.
-
-    A lone half cannot be stored or sent by anyone.
-    """
-    if _SURROGATE.search(text) is None:
-        return text
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-
-
-def _whole(value: JsonValue) -> JsonValue:
-    if isinstance(value, str):
-        return whole_characters(value)
-    if isinstance(value, list):
-        return [_whole(item) for item in value]
-    return {whole_characters(key): _whole(item) for key, item in value.items()} if isinstance(value, dict) else value
 
 
 def checked(data: JsonValue) -> JsonObject:
@@ -450,7 +430,7 @@ def name_and_arguments(entry: JsonObject) -> tuple[str, str]:
 def excerpt(data: JsonValue) -> str:
     """The beginning of a JSON value, for an error."""
     try:
-        return whole_characters(json.dumps(data, ensure_ascii=False))[:500]
+        return encodable(json.dumps(data, ensure_ascii=False))[:500]
     except RecursionError:
         return "(nested too deeply to be shown)"
 
