@@ -30,7 +30,8 @@ from tenlines.journal.sqlite import SqliteJournal
 from tenlines.models.plain import ScriptedModel
 from tenlines.ports import Bound, CallContext, Clock, Delta, Invalid, Journal, OnDelta, Rendered
 from tenlines.testing import RecordingObserver
-from tenlines.wire.openai_chat import NOTE_PREFIX, Encoder
+from tenlines.wire.openai_chat.encoding import Encoder
+from tenlines.wire.parts import NOTE_PREFIX
 from tenlines.wire.plain import read_reply
 
 HERE = Path(__file__).parent

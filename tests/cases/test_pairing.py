@@ -9,7 +9,7 @@ from case_world import CaseModel, World, calls, encoded, says, until
 from tenlines import Control
 from tenlines.core import events as ev
 from tenlines.core.transcript import Assistant
-from tenlines.wire.openai_chat import wire_id
+from tenlines.wire.openai_chat.encoding import wire_id
 
 
 def test_pair_01_a_call_without_a_result_in_the_history_gets_a_truthful_one(world: World) -> None:

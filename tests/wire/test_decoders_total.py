@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from tenlines.core.transcript import Reply
 from tenlines.errors import RemoteError
 from tenlines.wire import constrained
-from tenlines.wire.openai_chat import decode_response
-from tenlines.wire.openai_errors import error_from
-from tenlines.wire.openai_stream import StreamDecoder
+from tenlines.wire.errors import error_from
+from tenlines.wire.openai_chat.decoding import decode_response
+from tenlines.wire.openai_chat.stream import StreamDecoder
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),

@@ -27,15 +27,8 @@ from tenlines.core.transcript import (
     User,
 )
 from tenlines.errors import MalformedReply, RemoteError
-from tenlines.wire.openai_chat import (
-    Encoder,
-    Options,
-    decode_response,
-    decode_usage,
-    encode_message,
-    encode_request,
-    wire_id,
-)
+from tenlines.wire.openai_chat.decoding import decode_response, decode_usage
+from tenlines.wire.openai_chat.encoding import Encoder, Options, encode_message, encode_request, wire_id
 
 OPTIONS = Options(model="m", provider="p")
 

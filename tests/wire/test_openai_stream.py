@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from tenlines.core.transcript import Reply, ToolCall, Usage
 from tenlines.errors import ConnectionFailed, MalformedReply, RemoteError
-from tenlines.wire.openai_chat import decode_response
-from tenlines.wire.openai_stream import Piece, StreamDecoder
+from tenlines.wire.openai_chat.decoding import decode_response
+from tenlines.wire.openai_chat.stream import Piece, StreamDecoder
 
 
 def chunk(delta: Any = None, reason: Any = None, **more: Any) -> Any:

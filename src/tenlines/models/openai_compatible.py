@@ -30,8 +30,10 @@ from tenlines.errors import (
     RemoteError,
 )
 from tenlines.ports import Clock, Delta, OnDelta, SystemClock
-from tenlines.wire import constrained, openai_chat, openai_stream
-from tenlines.wire.openai_errors import error_from
+from tenlines.wire import constrained
+from tenlines.wire.errors import error_from
+from tenlines.wire.openai_chat import decoding, encoding
+from tenlines.wire.openai_chat import stream as streaming
 
 if TYPE_CHECKING:
     import openai
@@ -98,7 +100,7 @@ class OpenAICompatible:
         self.protocol, self.timeout_s = protocol, timeout_s
         self._clock = clock or SystemClock()
         knows_new_name = self.provider == "openai" or host.endswith(".azure.com")
-        self.options = openai_chat.Options(
+        self.options = encoding.Options(
             model=model,
             provider=self.provider,
             max_tokens=max_tokens,
@@ -118,7 +120,7 @@ class OpenAICompatible:
 
 
 class _StreamDecoder(Protocol):
-    def feed(self, chunk: JsonValue) -> openai_stream.Piece: ...
+    def feed(self, chunk: JsonValue) -> streaming.Piece: ...
     def finish(self) -> Reply: ...
 
 
@@ -131,11 +133,11 @@ class _Talk(Protocol):
 
 
 class _Native:
-    def __init__(self, options: openai_chat.Options) -> None:
-        self._options, self._encoder = options, openai_chat.Encoder(options)
+    def __init__(self, options: encoding.Options) -> None:
+        self._options, self._encoder = options, encoding.Encoder(options)
 
     def request(self, effect: CallModel, stream: bool) -> JsonObject:
-        return openai_chat.encode_request(
+        return encoding.encode_request(
             self._options,
             self._encoder.extend(effect.messages, effect.new_from),
             self._encoder.tools(effect.tools),
@@ -145,16 +147,16 @@ class _Native:
         )
 
     def decode(self, data: JsonValue) -> Reply:
-        return openai_chat.decode_response(data, self._options.provider, self._options.model)
+        return decoding.decode_response(data, self._options.provider, self._options.model)
 
     def decoder(self) -> _StreamDecoder:
-        return openai_stream.StreamDecoder(self._options.provider, self._options.model)
+        return streaming.StreamDecoder(self._options.provider, self._options.model)
 
 
 class _Constrained(_Native):
     """Without tools there is nothing to choose between, and a reply is plain text."""
 
-    def __init__(self, options: openai_chat.Options) -> None:
+    def __init__(self, options: encoding.Options) -> None:
         super().__init__(options)
         self._talk, self._is_held = constrained.Encoder(), False
 
@@ -265,7 +267,7 @@ def _is_whole(response: Any) -> bool:
     return False  # some servers stream as text/plain or application/octet-stream
 
 
-def _show(request: CallModel, piece: openai_stream.Piece, on_delta: OnDelta) -> None:
+def _show(request: CallModel, piece: streaming.Piece, on_delta: OnDelta) -> None:
     if piece.text or piece.reasoning:
         on_delta(Delta(request.step, piece.text, piece.reasoning))
 

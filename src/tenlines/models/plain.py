@@ -12,7 +12,7 @@ from tenlines.core.transcript import Reply
 from tenlines.drivers.threads import in_thread, loop_thread
 from tenlines.errors import ConfigError, OutOfMoves
 from tenlines.ports import OnDelta
-from tenlines.wire.openai_chat import Encoder
+from tenlines.wire.openai_chat.encoding import Encoder
 from tenlines.wire.plain import read_reply
 
 

@@ -30,10 +30,11 @@ from tenlines.core.transcript import (
     ToolCall,
     User,
 )
-from tenlines.wire import openai_chat
-from tenlines.wire.openai_chat import NOTE_PREFIX, Options, plain_text
-from tenlines.wire.openai_stream import Piece
-from tenlines.wire.openai_stream import StreamDecoder as ChatStreamDecoder
+from tenlines.wire.openai_chat import encoding
+from tenlines.wire.openai_chat.encoding import Options
+from tenlines.wire.openai_chat.stream import Piece
+from tenlines.wire.openai_chat.stream import StreamDecoder as ChatStreamDecoder
+from tenlines.wire.parts import NOTE_PREFIX, plain_text
 
 _INSTRUCTIONS = """\
 You can use these tools:
@@ -236,7 +237,7 @@ def encode_request(
     stream: bool = False,
 ) -> JsonObject:
     """The body of a request."""
-    body = openai_chat.encode_request(options, messages, [], max_output_tokens=max_output_tokens, stream=stream)
+    body = encoding.encode_request(options, messages, [], max_output_tokens=max_output_tokens, stream=stream)
     if response_format is not None:
         body["response_format"] = response_format
     return body
@@ -295,7 +296,7 @@ class StreamDecoder:
         self._in_answer = False
 
     def feed(self, chunk: JsonValue) -> Piece:
-        """Take in one chunk. Raises as `openai_stream.StreamDecoder.feed` does."""
+        """Take in one chunk. Raises as `openai_chat.stream.StreamDecoder.feed` does."""
         piece = self._chat.feed(chunk)
         self._pending += piece.text
         if not self._in_answer:
@@ -312,7 +313,7 @@ class StreamDecoder:
         return Piece(_unescaped(raw), piece.reasoning)
 
     def finish(self) -> Reply:
-        """The whole reply, once the stream has ended. Raises as `openai_stream.StreamDecoder.finish` does."""
+        """The whole reply, once the stream has ended. Raises as `openai_chat.stream.StreamDecoder.finish` does."""
         return read_reply(self._chat.finish())
 
 

@@ -16,7 +16,7 @@ from tenlines.errors import (
     RateLimited,
     RemoteError,
 )
-from tenlines.wire.openai_errors import error_from
+from tenlines.wire.errors import error_from
 
 
 def openai(message: str, code: Any = None, kind: str = "invalid_request_error") -> Any:

@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 from tenlines.core.transcript import JsonObject, JsonValue, Opaque, Reply, ToolCall
 from tenlines.errors import ConnectionFailed, MalformedReply
-from tenlines.wire.openai_chat import (
-    REASONING_FIELDS,
+from tenlines.wire.openai_chat.decoding import (
     Ending,
     Pieces,
     assemble,
@@ -21,6 +20,7 @@ from tenlines.wire.openai_chat import (
     name_and_arguments,
     text_of_content,
 )
+from tenlines.wire.openai_chat.encoding import REASONING_FIELDS
 
 
 class Piece(NamedTuple):
