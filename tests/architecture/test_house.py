@@ -24,7 +24,7 @@ WIRE = SRC / "wire"
 PURE = {"__future__", "collections", "difflib", "enum", "hashlib", "re", "typing", "zlib"}
 """What the core may import of the standard library: nothing that reads, writes, waits, tells the time or rolls dice."""
 
-PURE_WIRE = PURE | {"base64", "email", "itertools", "json", "math"}
+PURE_WIRE = PURE | {"base64", "email", "functools", "itertools", "json", "math", "string"}
 """The same for the wire formats; `email` only for reading the date in a `retry-after`."""
 
 SILENCED = 25
