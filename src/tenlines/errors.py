@@ -11,7 +11,8 @@ TenlinesError                  never raised itself
 │   │   ├── RateLimited
 │   │   ├── Overloaded
 │   │   ├── AuthRejected
-│   │   └── ContextTooLong
+│   │   ├── ContextTooLong
+│   │   └── ProtocolRejected   a request that breaks a rule of the provider's format
 │   ├── ConnectionFailed       no answer, or it broke off
 │   ├── OutOfMoves             a scripted model has no more replies
 │   └── MalformedReply         what came back could not be decoded
@@ -65,6 +66,7 @@ __all__ = [
     "ModelRefused",
     "OutOfMoves",
     "Overloaded",
+    "ProtocolRejected",
     "ProviderError",
     "RateLimited",
     "RemoteError",
@@ -187,6 +189,18 @@ class AuthRejected(ProviderError):
 
 class ContextTooLong(ProviderError):
     """The request does not fit into the model's window. Not retried as it is."""
+
+
+class ProtocolRejected(ProviderError):
+    """The provider refused the request for what its format forbids (400, 422). Not retried as it is.
+
+    Attributes:
+        rule: Id of the rule that the refusal looks like (`tenlines rules ID` explains it), or "".
+        kind: Canonical kind of the violation: `PAIR-MISSING`; or "".
+    """
+
+    rule = ""
+    kind = ""
 
 
 class ConnectionFailed(RemoteError):

@@ -48,7 +48,12 @@ ONE_OF_EACH: tuple[ev.AnyEvent, ...] = (
 )
 
 
-@pytest.mark.parametrize("event", ONE_OF_EACH, ids=lambda event: type(event).__name__)
+REFUSED = ev.ModelFailed(
+    seq=15, at=2.0, step=1, attempt=1, kind="ProtocolRejected", message="no", rule="ANT-25", violation="RSN-PREFIX"
+)
+
+
+@pytest.mark.parametrize("event", [*ONE_OF_EACH, REFUSED], ids=lambda event: type(event).__name__)
 def test_every_kind_of_event_comes_back_as_it_went(event: ev.AnyEvent) -> None:
     assert codec.decode(codec.encode(event)) == event
 
@@ -94,6 +99,8 @@ def test_the_vectors_of_every_format_keep_loading(schema: int) -> None:
     assert {type(event) for event in events} >= set(ev.AnyEvent.__args__)
     if schema == 1:
         assert tuple(events) == ONE_OF_EACH
+    if schema == 2:
+        assert events[-1] == REFUSED
 
 
 def test_each_format_says_in_one_sentence_what_it_changed() -> None:

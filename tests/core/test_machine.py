@@ -146,6 +146,41 @@ def test_a_failed_request_is_repeated_after_a_pause_and_only_so_often() -> None:
     assert run.finish().status == "model_error"
 
 
+def refuse(run: Run, violation: str, rule: str = "X-1") -> Run:
+    """The provider refuses the request that is under way for a violation of its format."""
+    step, attempt = run.machine.state.account.steps + 1, run.machine.state.attempt + 1
+    failure = {"kind": "ProtocolRejected", "message": "refused", "rule": rule, "violation": violation}
+    return run.tell(ev.ModelFailed, step=step, attempt=attempt, **failure)
+
+
+def test_refused_reasoning_is_left_out_once_and_stays_in_the_log() -> None:
+    signed = (Opaque("p", "m", {"blocks": []}),)
+    run = Run().reply("", ToolCall("c", "look", "{}"), opaque=signed).start().returned()
+    refuse(run.ask(), "RSN-PREFIX", "ANT-25")
+    effect = run.effect
+    assert isinstance(effect, CallModel), "it is asked again, at once"
+    assert effect.new_from == 0, "and told everything anew"
+    assert effect.messages[1] == Assistant("", (ToolCall("c", "look", "{}"),))
+    assert run.messages[1].opaque == signed
+    assert any("ANT-25" in warning for warning in run.machine.result().warnings)
+    refuse(run.ask(), "RSN-FOREIGN")
+    assert run.finish().status == "model_error", "the cure did not help; it is not tried again"
+    again = fold(run.log).next(run.at)
+    assert again == run.effect
+
+
+def test_what_was_left_out_stays_out_after_a_resume() -> None:
+    run = Run().reply("hm", stop="pause", opaque=(Opaque("p", "m", 1),))
+    refuse(refuse(run.ask(), "RSN-EDITED").ask(), "")
+    assert run.finish().status == "model_error"
+    run.resume()
+    assert run.effect.messages[-1] == Assistant("hm")
+
+
+def test_a_refusal_without_a_cure_ends_the_run() -> None:
+    assert refuse(Run().ask(), "PAIR-MISSING").finish().status == "model_error"
+
+
 def test_a_used_up_tool_budget_refuses_the_rest_and_ends_the_run() -> None:
     run = Run(limits=Limits(tool_calls=1)).call("look", "look")
     assert len(run.effect.calls) == 1

@@ -20,7 +20,7 @@ class Fault(NamedTuple):
 
 
 M, D, L, R = "machine.py", "deciding.py", "limits.py", "repeats.py"
-H, O = "history.py", "outcomes.py"  # noqa: E741
+H, O, V = "history.py", "outcomes.py", "leaving.py"  # noqa: E741
 
 FAULTS = (
     # law 1: guard first
@@ -370,6 +370,17 @@ FAULTS = (
     Fault(
         "retries without end", M, "elif state.attempt >= retry.attempts:", "elif state.attempt > retry.attempts + 50:"
     ),
+    Fault(
+        "what was refused is sent again for ever",
+        M,
+        "elif (left := concession(event.violation)) and left not in state.left_out:",
+        "elif left := concession(event.violation):",
+    ),
+    Fault(
+        "a leaner request that is not told anew", M, "    state.sent = 0  # the model must be told", "    # the model"
+    ),
+    Fault("what was refused is not left out", D, "    if state.left_out:\n", "    if False:\n"),
+    Fault("media left out for reasoning", V, 'if violation.startswith("RSN-"):', 'if violation.startswith("RSN-E"):'),
     Fault("one retry too many", M, "elif state.attempt >= retry.attempts:", "elif state.attempt > retry.attempts:"),
     Fault(
         "retry-after ignored", M, "max(event.retry_after_s or 0.0, _backoff(state, retry))", "_backoff(state, retry)"

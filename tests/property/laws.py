@@ -21,7 +21,7 @@ from tenlines.core.limits import Limits
 from tenlines.core.machine import Machine
 from tenlines.core.replay import fold
 from tenlines.core.state import OpenCall, Phase
-from tenlines.core.transcript import Assistant, Note, Part, Result, Text, User, estimate_tokens
+from tenlines.core.transcript import Assistant, File, Image, Note, Part, Result, Text, User, estimate_tokens
 from tenlines.errors import InvalidEvent
 
 CLAIMS_IT_DID_NOT_RUN = ("not executed", "did not run", "nothing was run", "nothing was changed", "cancelled")
@@ -106,6 +106,12 @@ class Facts(msgspec.Struct):
     """Calls that really started a tool, each counted once."""
     failures: int = 0
     """Failed requests in a row, in the hands of one owner."""
+    cured: int = 0
+    """How many of these failures were refusals that had a cure."""
+    retells: bool = False
+    """The next request tells the model everything anew."""
+    left_out: set[str] = set()
+    """What the provider refused and must not be sent again."""
     not_before: float = 0.0
     open: list[CallFacts] = []
     stop: str = ""
@@ -150,7 +156,8 @@ class Facts(msgspec.Struct):
         if self.ended is not None and self.ended.status == "stuck":
             self.exchanges, self.invalid = [], 0
         self.began, self.cancelled, self.ended = event.at, "", None
-        self.failures, self.not_before = 0, 0.0
+        self.failures = self.cured = 0
+        self.not_before = 0.0
         if not self.open:
             self._release()
 
@@ -174,13 +181,20 @@ class Facts(msgspec.Struct):
     def _on_ModelFailed(self, event: ev.ModelFailed) -> None:
         self.failures += 1
         self.not_before = event.at + (event.retry_after_s or 0.0)
+        cure = {"RSN": "reasoning", "MED": "media"}.get(event.violation[:3])
+        if event.kind not in ("OutOfMoves", "ContextTooLong") and cure and cure not in self.left_out:
+            self.left_out.add(cure)
+            self.cured += 1
+            self.retells = True
+            self.not_before = 0.0
         self._release()
 
     def _on_ModelReplied(self, event: ev.ModelReplied) -> None:
         assert self.start is not None
         reply, usage, price = event.reply, event.reply.usage, self.start.settings.price
         self.replies += 1
-        self.failures, self.not_before = 0, 0.0
+        self.failures = self.cured = 0
+        self.not_before, self.retells = 0.0, False
         self.words = self.last_final = None
         if usage is not None:
             self.tokens += (usage.input or 0) + (usage.output or 0)
@@ -611,7 +625,7 @@ def law_11_the_transcript_only_grows(run: Checked) -> None:
         assert len(run.effect.messages) == len(messages)
         assert 0 <= run.effect.new_from <= len(messages)
         assert run.facts.start is not None
-        begin = max(run.effect.new_from, len(run.facts.start.messages))
+        begin = len(messages) if run.facts.retells else max(run.effect.new_from, len(run.facts.start.messages))
         assert all(not isinstance(message, Assistant) for message in messages[begin:]), "the model's own words are new"
 
 
@@ -636,11 +650,31 @@ def a_request_is_repeated_only_so_often_and_not_too_soon(run: Checked) -> None:
     if facts.start is None:
         return
     attempts = facts.start.settings.retry.attempts
-    assert facts.failures <= attempts, "more attempts than allowed"
+    assert facts.failures <= attempts + facts.cured, "more attempts than allowed"
     if isinstance(run.effect, CallModel) and run.phase is Phase.READY:
-        assert facts.failures < attempts, "another attempt past the last"
+        assert facts.failures < attempts + facts.cured, "another attempt past the last"
         assert run.now >= facts.not_before, "asked again before the provider's time"
         assert run.effect.attempt == facts.failures + 1
+
+
+def what_was_refused_is_not_sent_again(run: Checked) -> None:
+    effect, facts = run.effect, run.facts
+    assert run.machine.state.left_out == facts.left_out
+    if not isinstance(effect, CallModel):
+        return
+    if facts.retells:
+        assert effect.new_from == 0, "a request that leaves something out is another request from the start"
+    begin = 0 if isinstance(run.event, ev.ModelFailed) else max(0, len(effect.messages) - 6)
+    for message, whole in zip(effect.messages[begin:], run.machine.state.messages[begin:], strict=True):
+        assert type(message) is type(whole)
+        if isinstance(message, Assistant):
+            assert isinstance(whole, Assistant)
+            assert message.calls == whole.calls
+            assert not (message.opaque and "reasoning" in facts.left_out)
+        elif isinstance(message, User | Result) and "media" in facts.left_out:
+            assert not any(isinstance(part, Image | File) for part in message.parts)
+        if not facts.left_out:
+            assert message is whole
 
 
 def a_run_is_never_stuck(run: Checked) -> None:
@@ -721,6 +755,7 @@ LAWS: tuple[Callable[[Checked], None], ...] = (
     law_11_the_transcript_only_grows,
     a_cancelled_run_starts_nothing,
     a_request_is_repeated_only_so_often_and_not_too_soon,
+    what_was_refused_is_not_sent_again,
     a_run_is_never_stuck,
     calls_run_alone_unless_they_only_read,
     a_loop_is_told_and_one_more_round_ends_it,

@@ -262,7 +262,10 @@ class World:
             reply = self.stubborn_reply() if self.stubborn else some_reply(self.chooser)
             self.run.take(ev.ModelReplied(**self.stamp(), step=started.step, reply=reply))
             return
-        kind = self.chooser.pick(("RateLimited", "RateLimited", "RateLimited", "OutOfMoves", "ContextTooLong", "E"))
+        kind = self.chooser.pick(
+            ("RateLimited", "RateLimited", "RateLimited", "OutOfMoves", "ContextTooLong", "E", "ProtocolRejected")
+        )
+        violations = ("RSN-EDITED", "RSN-PREFIX", "MEDIA-PLACE", "PAIR-MISSING")
         self.run.take(
             ev.ModelFailed(
                 **self.stamp(),
@@ -270,6 +273,7 @@ class World:
                 attempt=started.attempt,
                 kind=kind,
                 message="it failed",
+                violation=self.chooser.pick(violations) if kind == "ProtocolRejected" else "",
                 retryable=kind == "RateLimited",
                 retry_after_s=self.chooser.pick((None, None, 0.0, 3.0)),
             )

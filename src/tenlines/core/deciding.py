@@ -9,6 +9,7 @@ from __future__ import annotations
 from tenlines.core import events as ev
 from tenlines.core import outcomes
 from tenlines.core.effects import CallModel, Effect, Finish, Refusal, RunnableCall, RunTools, Sleep
+from tenlines.core.leaving import LeanView
 from tenlines.core.limits import Verdict, reserve
 from tenlines.core.state import Exchange, OpenCall, Phase, State
 from tenlines.core.transcript import Outcome, TranscriptView
@@ -43,7 +44,7 @@ def _next_request(state: State, now: float) -> Effect:
     return CallModel(
         account.steps + 1,
         state.attempt + 1,
-        TranscriptView(state.messages, len(state.messages)),
+        _view(state),
         state.sent,
         state.specs,
         _tool_choice(state),
@@ -52,6 +53,12 @@ def _next_request(state: State, now: float) -> Effect:
         account.left(limits, None if deadline is None else deadline - now),
         deadline,
     )
+
+
+def _view(state: State) -> TranscriptView:
+    if state.left_out:
+        return LeanView(state.messages, len(state.messages), state.left_out)
+    return TranscriptView(state.messages, len(state.messages))
 
 
 def reservation(state: State) -> Verdict:

@@ -18,7 +18,8 @@ class CallModel(msgspec.Struct, frozen=True, gc=False):
     attempt: int
     messages: TranscriptView
     new_from: int
-    """Index of the first message that the model has not been sent and did not write itself."""
+    """Index of the first message that the model has not been sent and did not write itself; 0 when it has to be
+    told everything anew, because something is left out from now on."""
     tools: tuple[ToolSpec, ...]
     tool_choice: str
     max_output_tokens: int | None

@@ -13,7 +13,7 @@ import msgspec
 from tenlines.core.limits import Limits, Price, Repeats, Reservation, Retry
 from tenlines.core.transcript import JsonObject, Message, Outcome, Part, Reply
 
-SCHEMA = 1
+SCHEMA = 2
 """Version of the event format. `codec.SCHEMAS` says what each version changed."""
 
 Status: TypeAlias = Literal[
@@ -160,6 +160,10 @@ class ModelFailed(Event, frozen=True, kw_only=True, tag=True):
     retry_after_s: float | None = None
     status: int | None = None
     code: str = ""
+    rule: str = ""
+    """Id of the protocol rule that the provider's refusal looks like (`ANT-25`), or ""."""
+    violation: str = ""
+    """Canonical kind of that violation (`RSN-PREFIX`), or ""."""
 
 
 class CallStarted(Event, frozen=True, kw_only=True, tag=True):

@@ -37,6 +37,7 @@ from tenlines.core.deciding import (
 )
 from tenlines.core.effects import Effect, Finish
 from tenlines.core.history import first_fault
+from tenlines.core.leaving import Leavable, concession
 from tenlines.core.limits import Limits, Retry
 from tenlines.core.repeats import Signature, signature
 from tenlines.core.result import CallRecord, RunResult, RunUsage
@@ -340,6 +341,8 @@ def _on_model_failed(state: State, event: ev.ModelFailed) -> None:
         state.stop = Stop("max_steps", event.message)
     elif event.kind == "ContextTooLong":
         state.stop = Stop("context_overflow", event.message)
+    elif (left := concession(event.violation)) and left not in state.left_out:
+        _leave_out(state, left, event)
     elif not event.retryable:
         state.stop = Stop("model_error", event.message)
     elif state.attempt >= retry.attempts:
@@ -347,6 +350,16 @@ def _on_model_failed(state: State, event: ev.ModelFailed) -> None:
     else:
         state.retry_at = event.at + max(event.retry_after_s or 0.0, _backoff(state, retry))
     _stop_if_cancelled(state)
+
+
+def _leave_out(state: State, left: Leavable, event: ev.ModelFailed) -> None:
+    """The same request would be refused for ever: ask again without what was refused, once, and go on so."""
+    state.left_out |= {left}
+    state.sent = 0  # the model must be told everything anew
+    state.warnings.append(
+        f"{left} is left out of requests from step {event.step} on: the provider refused it"
+        f"{f' ({event.rule})' if event.rule else ''}"
+    )
 
 
 def _backoff(state: State, retry: Retry) -> float:

@@ -8,6 +8,7 @@ from typing import Literal
 import msgspec
 
 from tenlines.core.events import RunEnded, RunStarted, Settings, Status, ToolSpec
+from tenlines.core.leaving import Leavable
 from tenlines.core.limits import Account, Limits
 from tenlines.core.repeats import RepeatTracker
 from tenlines.core.transcript import Assistant, JsonObject, Message, Outcome, Part, ToolCall, User
@@ -100,6 +101,8 @@ class State(msgspec.Struct):
     attempt: int = 0
     """Failed requests for the step at hand."""
     retry_at: float | None = None
+    left_out: frozenset[Leavable] = frozenset()
+    """What the provider refused and is sent no more."""
     last_error: str = ""
     exchange: Exchange | None = None
     queue: list[User] = []

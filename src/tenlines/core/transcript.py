@@ -203,16 +203,18 @@ class TranscriptView(Sequence[Message]):
     def __getitem__(self, index: int | slice) -> Message | list[Message]:
         if isinstance(index, slice):
             start, stop, stride = index.indices(self._length)
-            if stride < 0:
-                return [self._items[one] for one in range(start, stop, stride)]
-            return self._items[start:stop:stride]
+            return [self.sent(self._items[one]) for one in range(start, stop, stride)]
         if not -self._length <= index < self._length:
             raise IndexError(f"message {index} of a transcript of {self._length}")
-        return self._items[index if index >= 0 else self._length + index]
+        return self.sent(self._items[index if index >= 0 else self._length + index])
 
     def __iter__(self) -> Iterator[Message]:
         for index in range(self._length):
-            yield self._items[index]
+            yield self.sent(self._items[index])
+
+    def sent(self, message: Message) -> Message:
+        """A message as it is seen through this view: as it is."""
+        return message
 
 
 def estimate_tokens(message: Message) -> int:

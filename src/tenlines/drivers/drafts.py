@@ -10,7 +10,7 @@ from tenlines.core import events as ev
 from tenlines.core import outcomes
 from tenlines.core.effects import CallModel, Refusal, RunnableCall
 from tenlines.core.transcript import Part, Reply, Text
-from tenlines.errors import ProviderError, RemoteError
+from tenlines.errors import ProtocolRejected, ProviderError, RemoteError
 from tenlines.ports import (
     Bound,
     CallContext,
@@ -80,6 +80,8 @@ def model_failed(effect: CallModel, error: BaseException) -> Draft:
         fields["retryable"] = True
     if isinstance(error, ProviderError):
         fields.update(retry_after_s=error.retry_after_s, status=error.status, code=error.code)
+    if isinstance(error, ProtocolRejected):
+        fields.update(rule=error.rule, violation=error.kind)
     return Draft(ev.ModelFailed, fields)
 
 

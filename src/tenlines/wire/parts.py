@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 
+from tenlines.core.leaving import stub
 from tenlines.core.transcript import File, Image, Json, Opaque, Part, Text
 
 NOTE_PREFIX = "[note from the runtime] "
@@ -30,16 +31,7 @@ def part_text(part: Part) -> str:
             return text
         case Json(value):
             return json.dumps(value, ensure_ascii=False)
-        case Image(media_type, data, url):
-            return f"({media_type}, {_size(len(data)) if data else url or 'empty'}, not shown)"
-        case File(media_type, data, name):
-            return f"({f'{name}, ' if name else ''}{media_type}, {_size(len(data))}, not shown)"
+        case Image() | File():
+            return stub(part)
         case Opaque():
             return ""
-
-
-def _size(size_bytes: int) -> str:
-    if size_bytes < 1024:
-        return f"{size_bytes} bytes"
-    unit, value = ("KiB", size_bytes / 1024) if size_bytes < 1024**2 else ("MiB", size_bytes / 1024**2)
-    return f"{value:.1f} {unit}"
