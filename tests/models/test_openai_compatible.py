@@ -27,7 +27,8 @@ from tenlines.errors import (
     RateLimited,
     RemoteError,
 )
-from tenlines.models.openai_compatible import OpenAICompatible, remote_error
+from tenlines.models.openai_compatible import OpenAICompatible
+from tenlines.models.stainless import openai_sdk, remote_error
 from tenlines.ports import Delta
 
 ChatServer = Any  # tests/models/conftest.py
@@ -418,7 +419,7 @@ def _sdk_exceptions() -> list[type[Exception]]:
 
 @pytest.mark.parametrize("kind", _sdk_exceptions(), ids=lambda kind: kind.__name__)
 def test_every_exception_of_the_sdk_becomes_one_of_ours(kind: type[Exception]) -> None:
-    mapped = remote_error(_made(kind), "http://127.0.0.1/v1")
+    mapped = remote_error(openai_sdk(), _made(kind), "http://127.0.0.1/v1")
     assert isinstance(mapped, RemoteError)
     assert str(mapped)
 
@@ -444,4 +445,4 @@ EXPECTED = {
 @pytest.mark.parametrize(("name", "kind"), EXPECTED.items())
 def test_what_the_exceptions_of_the_sdk_mean(name: str, kind: type[RemoteError]) -> None:
     source = getattr(openai, name, None) or next(one for one in _sdk_exceptions() if one.__name__ == name)
-    assert type(remote_error(_made(source), "http://127.0.0.1/v1")) is kind
+    assert type(remote_error(openai_sdk(), _made(source), "http://127.0.0.1/v1")) is kind

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import NamedTuple
 
 from tenlines.core.transcript import JsonObject, JsonValue, Opaque, Reply, ToolCall
 from tenlines.errors import ConnectionFailed, MalformedReply
+from tenlines.wire.format import Piece
 from tenlines.wire.openai_chat.decoding import (
     Ending,
     Pieces,
@@ -21,13 +21,6 @@ from tenlines.wire.openai_chat.decoding import (
     text_of_content,
 )
 from tenlines.wire.openai_chat.encoding import REASONING_FIELDS
-
-
-class Piece(NamedTuple):
-    """What a chunk adds, for eyes only."""
-
-    text: str = ""
-    reasoning: str = ""
 
 
 class StreamDecoder:

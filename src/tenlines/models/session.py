@@ -1,0 +1,204 @@
+"""One run's conversation with a model: what is the same for every provider.
+
+A `Session` writes requests and reads replies with a `wire.format.Talk`, and moves them with a `Transport`. The
+transport is all that a new SDK has to bring: see there what it promises.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncGenerator, Generator
+from contextlib import aclosing, closing
+from functools import partial
+from typing import NamedTuple, Protocol, TypeAlias
+
+from tenlines.core.effects import CallModel
+from tenlines.core.transcript import JsonObject, JsonValue, Reply
+from tenlines.drivers.threads import in_thread, loop_thread
+from tenlines.errors import ConnectionFailed, MalformedReply
+from tenlines.ports import Clock, Delta, OnDelta, SystemClock
+from tenlines.wire.format import Piece, Talk
+
+TIMEOUT_S = 600.0
+"""Longest silence of the server that is waited for, where the run has no deadline."""
+CONNECT_S = 10.0
+"""Longest time to get a connection: a server that is down should be known soon."""
+
+# --- the transport ------------------------------------------------------------------------------------
+
+
+class Whole(NamedTuple):
+    """A whole response, from a server that was asked to stream and did not."""
+
+    data: JsonValue
+
+
+Heard: TypeAlias = JsonValue | Whole
+"""What comes out of a stream: a chunk as raw JSON, or the whole response as the only thing."""
+
+
+class Transport(Protocol):
+    """Moves JSON to a provider and back, over the provider's SDK. It knows nothing of messages.
+
+    What every transport promises:
+
+    - **One request for one call.** The retries of the SDK are off: a retry is an event, and the machine decides on it.
+    - **Raw JSON both ways.** The body goes out as it is; what comes back is plain dicts, lists, strings, numbers,
+      as the provider sent them (for named server-sent events: the data of one event). No SDK object leaves it.
+    - **Errors are ours.** Whatever the SDK or its HTTP library raises becomes a `RemoteError`: an error answer
+      goes through `wire.errors.error_from`, silence and a broken connection are `ConnectionFailed`, what is no JSON
+      or no UTF-8 is `MalformedReply`. Cancelling and programming errors pass unchanged.
+    - **Time.** `timeout_s` is the longest silence that is waited for; a connection gets at most `CONNECT_S` of it.
+    - **Letting go.** Closing a stream's generator, also in the middle, closes its connection; so does cancelling
+      the task in which `asend` or an `astream` waits.
+    - **Colours.** A transport may have only blocking calls, or only asyncio ones (`has_sync`, `has_async`): the
+      session then runs the blocking ones in a thread, or the others in an event loop of ours. Methods of a colour
+      that is missing are never called.
+
+    It is made once for a model and shared by all sessions, threads and event loops.
+    """
+
+    @property
+    def address(self) -> str:
+        """Where the requests go, for people."""
+        ...
+
+    @property
+    def has_sync(self) -> bool:
+        """Whether `send` and `stream` may be called."""
+        ...
+
+    @property
+    def has_async(self) -> bool:
+        """Whether `asend` and `astream` may be called."""
+        ...
+
+    def send(self, body: JsonObject, timeout_s: float) -> JsonValue:
+        """Ask, and wait for the whole response."""
+        ...
+
+    def stream(self, body: JsonObject, timeout_s: float) -> Generator[Heard, None, None]:
+        """Ask for a stream, and yield what comes, as it comes. A generator function: nothing is sent before the
+        first `next`."""
+        ...
+
+    async def asend(self, body: JsonObject, timeout_s: float) -> JsonValue:
+        """`send` for asyncio."""
+        ...
+
+    def astream(self, body: JsonObject, timeout_s: float) -> AsyncGenerator[Heard, None]:
+        """`stream` for asyncio: an async generator function."""
+        ...
+
+
+# --- the session --------------------------------------------------------------------------------------
+
+
+class Session:
+    """One run's conversation (`tenlines.ports.Session`): what was encoded is kept.
+
+    Args:
+        transport: The way to the server.
+        talk: The way through the wire format, for this run alone.
+        clock: Tells how far the deadline is.
+        timeout_s: Seconds of silence after which a request is given up. A nearer deadline of the run wins.
+    """
+
+    def __init__(
+        self, transport: Transport, talk: Talk, *, clock: Clock | None = None, timeout_s: float = TIMEOUT_S
+    ) -> None:
+        self._transport, self._talk = transport, talk
+        self._clock, self._timeout_s = clock or SystemClock(), timeout_s
+
+    def complete(self, request: CallModel, on_delta: OnDelta | None) -> Reply:
+        """Ask and wait; streamed when somebody watches."""
+        if not self._transport.has_sync:
+            reply: Reply = loop_thread.wait_for(self.acomplete(request, on_delta))
+            return reply
+        timeout_s = self._left(request)
+        body = self._talk.request(request, on_delta is not None)
+        if on_delta is None:
+            return self._talk.decode(self._transport.send(body, timeout_s))
+        hearing = _Hearing(self._talk, request, on_delta)
+        with closing(self._transport.stream(body, timeout_s)) as stream:
+            for heard in stream:
+                hearing.take(heard)
+        return hearing.reply()
+
+    async def acomplete(self, request: CallModel, on_delta: OnDelta | None) -> Reply:
+        """The same for asyncio. Cancelling it closes the connection."""
+        if not self._transport.has_async:
+            return await self._in_thread(request, on_delta)
+        timeout_s = self._left(request)
+        body = self._talk.request(request, on_delta is not None)
+        if on_delta is None:
+            return self._talk.decode(await self._transport.asend(body, timeout_s))
+        hearing = _Hearing(self._talk, request, on_delta)
+        async with aclosing(self._transport.astream(body, timeout_s)) as stream:
+            async for heard in stream:
+                hearing.take(heard)
+        return hearing.reply()
+
+    async def _in_thread(self, request: CallModel, on_delta: OnDelta | None) -> Reply:
+        """A blocking client under asyncio: when this is cancelled, its thread stops at the next piece it hears."""
+        loop = asyncio.get_running_loop()
+        given_up = threading.Event()
+
+        def relay(delta: Delta) -> None:
+            if given_up.is_set():
+                raise ConnectionFailed("given up by the caller")
+            if on_delta is not None:
+                loop.call_soon_threadsafe(on_delta, delta)
+
+        try:
+            reply: Reply = await in_thread(partial(self.complete, request, on_delta and relay))
+            return reply
+        finally:
+            given_up.set()
+
+    def _left(self, request: CallModel) -> float:
+        """Seconds that the answer may take to show itself."""
+        left = self._timeout_s
+        if request.deadline_at is not None:
+            left = min(left, request.deadline_at - self._clock.now())
+        if left <= 0:
+            raise ConnectionFailed("the deadline passed before the model was asked")
+        return left
+
+
+class _Hearing:
+    """One streamed reply while it comes."""
+
+    def __init__(self, talk: Talk, request: CallModel, on_delta: OnDelta) -> None:
+        self._talk, self._decoder = talk, talk.decoder()
+        self._step, self._on_delta = request.step, on_delta
+        self._whole: Reply | None = None
+
+    def take(self, heard: Heard) -> None:
+        if isinstance(heard, Whole):
+            self._whole = self._talk.decode(heard.data)
+            self._show(Piece(self._whole.text))
+        else:
+            self._show(self._decoder.feed(heard))
+
+    def reply(self) -> Reply:
+        return self._decoder.finish() if self._whole is None else self._whole
+
+    def _show(self, piece: Piece) -> None:
+        if piece.text or piece.reasoning:
+            self._on_delta(Delta(self._step, piece.text, piece.reasoning))
+
+
+def is_whole(content_type: str) -> bool:
+    """Whether the answer to a request for a stream is a whole response, by its content type.
+
+    Raises:
+        MalformedReply: It is a web page: the address is wrong, or something stands between.
+    """
+    kind = content_type.split(";")[0].strip().lower()
+    if kind.endswith("json"):
+        return True
+    if kind in ("text/html", "text/xml", "application/xml"):
+        raise MalformedReply(f"the server sent {kind} where a stream of events was expected; is the address right?")
+    return False  # some servers stream as text/plain or application/octet-stream

@@ -1,0 +1,279 @@
+"""The transport over the official `openai` and `anthropic` SDKs, which have the same generated core.
+
+Their types stay in this file. They do the connections, the headers and the keys; the stream of events is read here,
+since they drop what they do not know.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import weakref
+from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+from tenlines.core.transcript import JsonObject, JsonValue
+from tenlines.errors import AuthRejected, ConnectionFailed, MalformedReply, MissingExtra, ProviderError, RemoteError
+from tenlines.models.server_events import ChunkReader
+from tenlines.models.session import CONNECT_S, Heard, Whole, is_whole
+from tenlines.wire.errors import error_from
+
+# --- the SDKs -----------------------------------------------------------------------------------------
+
+
+class Sdk(NamedTuple):
+    """What differs between the two SDKs: three names."""
+
+    module: Any
+    client: Any
+    """Class of the blocking client."""
+    async_client: Any
+    error: type[Exception]
+    """Base of the exceptions."""
+
+
+def openai_sdk() -> Sdk:
+    """The `openai` package.
+
+    Raises:
+        MissingExtra: It is not installed.
+    """
+    try:
+        import openai
+    except ImportError as error:
+        raise MissingExtra("this model", "openai") from error
+    return Sdk(openai, openai.OpenAI, openai.AsyncOpenAI, openai.OpenAIError)
+
+
+def anthropic_sdk() -> Sdk:
+    """The `anthropic` package.
+
+    Raises:
+        MissingExtra: It is not installed.
+    """
+    try:
+        import anthropic
+    except ImportError as error:
+        raise MissingExtra("this model", "anthropic") from error
+    return Sdk(anthropic, anthropic.Anthropic, anthropic.AsyncAnthropic, anthropic.AnthropicError)
+
+
+# --- the transport ------------------------------------------------------------------------------------
+
+
+class StainlessTransport:
+    """Posts bodies to one path of an API (`tenlines.models.session.Transport`)."""
+
+    def __init__(self, clients: Clients, path: str) -> None:
+        self._clients, self._path = clients, path
+
+    @property
+    def address(self) -> str:
+        """Where the requests go."""
+        return self._clients.address
+
+    @property
+    def has_sync(self) -> bool:
+        """Whether there is a blocking client."""
+        return self._clients.has_sync
+
+    @property
+    def has_async(self) -> bool:
+        """Whether there is an asyncio client."""
+        return self._clients.has_async
+
+    def send(self, body: JsonObject, timeout_s: float) -> JsonValue:
+        """Ask, and wait for the whole response."""
+        with self._mapped():
+            answer = self._clients.sync_client.post(self._path, **self._how(body, timeout_s))
+            return _json_of(answer)
+
+    async def asend(self, body: JsonObject, timeout_s: float) -> JsonValue:
+        """`send` for asyncio."""
+        with self._mapped():
+            client = await self._clients.async_client()
+            return _json_of(await client.post(self._path, **self._how(body, timeout_s)))
+
+    def stream(self, body: JsonObject, timeout_s: float) -> Generator[Heard, None, None]:
+        """Ask for a stream, and yield what comes."""
+        post, kind = self._clients.sync_client.post, self._clients.sdk.module.Stream[object]
+        how = self._how(body, timeout_s)
+        with self._mapped(), post(self._path, stream=True, stream_cls=kind, **how) as stream:
+            response = stream.response
+            if is_whole(response.headers.get("content-type", "")):
+                yield Whole(json.loads(response.read()))
+                return
+            reader = ChunkReader()
+            for piece in response.iter_bytes():
+                yield from reader.feed(piece)
+                if reader.is_done:
+                    return
+            yield from reader.rest()
+
+    async def astream(self, body: JsonObject, timeout_s: float) -> AsyncGenerator[Heard, None]:
+        """`stream` for asyncio."""
+        kind = self._clients.sdk.module.AsyncStream[object]
+        how = self._how(body, timeout_s)
+        with self._mapped():
+            post = (await self._clients.async_client()).post
+            async with await post(self._path, stream=True, stream_cls=kind, **how) as stream:
+                response = stream.response
+                if is_whole(response.headers.get("content-type", "")):
+                    yield Whole(json.loads(await response.aread()))
+                    return
+                reader = ChunkReader()
+                async for piece in response.aiter_bytes():
+                    for chunk in reader.feed(piece):
+                        yield chunk
+                    if reader.is_done:
+                        return
+                for chunk in reader.rest():
+                    yield chunk
+
+    def _how(self, body: JsonObject, timeout_s: float) -> dict[str, Any]:
+        timeout = self._clients.sdk.module.Timeout(timeout_s, connect=min(timeout_s, CONNECT_S))
+        return {"body": body, "cast_to": object, "options": {"timeout": timeout, "max_retries": 0}}
+
+    @contextmanager
+    def _mapped(self) -> Iterator[None]:
+        # the SDK lets its HTTP library's own errors through in a few places (an error body that breaks off)
+        sdk = self._clients.sdk
+        theirs: tuple[type[Exception], ...] = (sdk.error, ValueError, RecursionError, *_of_http("HTTPError"))
+        try:
+            yield
+        except theirs as error:
+            raise remote_error(sdk, error, self.address) from error
+
+
+def _json_of(answer: Any) -> JsonValue:
+    """The SDK parses a response by its content type; some servers send JSON as plain text."""
+    if isinstance(answer, str) and answer.lstrip().startswith("{"):
+        answer = json.loads(answer)
+    value: JsonValue = answer
+    return value
+
+
+# --- clients ------------------------------------------------------------------------------------------
+
+
+class Clients:
+    """The SDK clients of a model: the user's own, of which one may be missing."""
+
+    def __init__(self, sdk: Sdk, client: Any, async_client: Any) -> None:
+        self.sdk, self.sync_client, self._async_client = sdk, client, async_client
+
+    @property
+    def address(self) -> str:
+        """Where the requests go."""
+        return str((self.sync_client or self._async_client).base_url).rstrip("/")
+
+    @property
+    def has_sync(self) -> bool:
+        """Whether there is a blocking client."""
+        return self.sync_client is not None
+
+    @property
+    def has_async(self) -> bool:
+        """Whether there is an asyncio client."""
+        return self._async_client is not None
+
+    async def async_client(self) -> Any:
+        """The client for the running event loop."""
+        return self._async_client
+
+
+class OwnClients(Clients):
+    """Clients that are made here. An async one serves one event loop and is closed when that loop ends.
+
+    Args:
+        sdk: The SDK.
+        base_url: Address of the API; None for the provider's own.
+        api_key: The key; None leaves it to the SDK, which looks into the environment.
+
+    Raises:
+        Exception: The SDK's own, when it finds no key.
+    """
+
+    has_async = True
+
+    def __init__(self, sdk: Sdk, base_url: str | None, api_key: str | None) -> None:
+        # a proxy from the environment must not stand between us and a server on this machine
+        self._trust_env = not is_loopback(base_url or "")
+        self._settings = {"base_url": base_url, "api_key": api_key, "max_retries": 0}
+        http = sdk.module.DefaultHttpxClient(trust_env=self._trust_env)
+        try:
+            client = sdk.client(http_client=http, **self._settings)
+        except sdk.error:
+            http.close()
+            raise
+        super().__init__(sdk, client, None)
+        self._by_loop: weakref.WeakKeyDictionary[Any, tuple[Any, Any]] = weakref.WeakKeyDictionary()
+        self._closer = weakref.finalize(self, client.close)
+
+    async def async_client(self) -> Any:
+        """The client for the running event loop."""
+        loop = asyncio.get_running_loop()
+        kept = self._by_loop.get(loop)
+        if kept is None:
+            http = self.sdk.module.DefaultAsyncHttpxClient(trust_env=self._trust_env)
+            client = self.sdk.async_client(http_client=http, **self._settings)
+            # Pooled connections belong to the loop. An event loop closes its async generators when it ends
+            # (`shutdown_asyncgens`), and that closes the client.
+            keeper = _kept(client, self._by_loop)
+            await anext(keeper)
+            self._by_loop[loop] = kept = (client, keeper)
+        return kept[0]
+
+
+async def _kept(client: Any, by_loop: weakref.WeakKeyDictionary[Any, Any]) -> AsyncIterator[None]:
+    try:
+        yield
+    finally:
+        by_loop.pop(asyncio.get_running_loop(), None)  # the client holds the loop, which would never be freed
+        await client.close()
+
+
+def is_loopback(url: str) -> bool:
+    """Whether an address is this machine's own."""
+    host = urlsplit(url).hostname or ""
+    return host in ("localhost", "::1") or host.startswith("127.")
+
+
+# --- errors -------------------------------------------------------------------------------------------
+
+
+def remote_error(sdk: Sdk, error: Exception, address: str) -> RemoteError:
+    """The one place where an exception of these SDKs becomes one of ours."""
+    kinds = sdk.module
+    match error:
+        case kinds.APIStatusError():
+            return error_from(error.status_code, error.body or error.message, error.response.headers)
+        case kinds.APIResponseValidationError():
+            return MalformedReply(f"{address}: {error}", str(error.body))
+        case kinds.APIError() if not isinstance(error, kinds.APIConnectionError):
+            return error_from(None, {"error": error.body or error.message}, {})
+        case _ if type(error).__name__ in ("LengthFinishReasonError", "ContentFilterFinishReasonError"):
+            return MalformedReply(f"{address}: {error}")
+        case ValueError() | RecursionError():
+            return MalformedReply(f"{address} sent what is not valid JSON or UTF-8: {error}", str(error))
+        case _ if type(error).__name__ in ("CredentialsError", "IdentityTokenFileError"):
+            return AuthRejected(f"{address}: {error}")
+    return _broken_connection(sdk, error, address)
+
+
+def _broken_connection(sdk: Sdk, error: Exception, address: str) -> RemoteError:
+    if isinstance(error, (sdk.module.APITimeoutError, *_of_http("TimeoutException"))):
+        return ConnectionFailed(f"no answer from {address} in time")
+    if isinstance(error, sdk.module.APIConnectionError):
+        return ConnectionFailed(f"could not reach {address}: {error.__cause__ or error}")
+    if isinstance(error, sdk.error):
+        return ProviderError(f"{address}: {error}", is_retryable=False)
+    return ConnectionFailed(f"the connection to {address} broke off: {error}")
+
+
+def _of_http(name: str) -> tuple[type[Exception], ...]:
+    """An exception class of the HTTP libraries that the SDKs may stand on."""
+    return tuple(getattr(sys.modules[module], name) for module in ("httpx", "httpx2") if module in sys.modules)
