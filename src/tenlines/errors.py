@@ -149,27 +149,6 @@ class ProviderError(RemoteError):
         if is_retryable is not None:
             self.is_retryable = is_retryable
 
-    def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild, (
-            type(self),
-            str(self),
-            self.status,
-            self.code,
-            self.retry_after_s,
-            self.is_retryable,
-        )
-
-
-def _rebuild(
-    kind: type[ProviderError],
-    message: str,
-    status: int | None,
-    code: str,
-    retry_after_s: float | None,
-    is_retryable: bool,
-) -> ProviderError:
-    return kind(message, status=status, code=code, retry_after_s=retry_after_s, is_retryable=is_retryable)
-
 
 class RateLimited(ProviderError):
     """Too many requests (429). Retried by the machine after `retry_after_s`."""
@@ -188,7 +167,15 @@ class AuthRejected(ProviderError):
 
 
 class ContextTooLong(ProviderError):
-    """The request does not fit into the model's window. Not retried as it is."""
+    """The request does not fit into the model's window. Not retried as it is.
+
+    Attributes:
+        limit_tokens: How many tokens fit, where the provider says it.
+        sent_tokens: How many the request has, where the provider says it.
+    """
+
+    limit_tokens: int | None = None
+    sent_tokens: int | None = None
 
 
 class ProtocolRejected(ProviderError):
@@ -199,8 +186,11 @@ class ProtocolRejected(ProviderError):
         kind: Canonical kind of the violation: `PAIR-MISSING`; or "".
     """
 
-    rule = ""
-    kind = ""
+    def __init__(
+        self, message: str, *, rule: str = "", kind: str = "", status: int | None = None, code: str = ""
+    ) -> None:
+        super().__init__(message, status=status, code=code)
+        self.rule, self.kind = rule, kind
 
 
 class ConnectionFailed(RemoteError):

@@ -30,9 +30,9 @@ from tenlines.core.transcript import (
     ToolCall,
     User,
 )
+from tenlines.wire.format import Piece
 from tenlines.wire.openai_chat import encoding
 from tenlines.wire.openai_chat.encoding import Options
-from tenlines.wire.format import Piece
 from tenlines.wire.openai_chat.stream import StreamDecoder as ChatStreamDecoder
 from tenlines.wire.parts import NOTE_PREFIX, plain_text
 
