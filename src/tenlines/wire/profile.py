@@ -48,6 +48,7 @@ Situation: TypeAlias = Literal[
     "text.empty",  # an empty text block
     "text.blank",  # a message whose only text is whitespace
     "message.empty",  # a message with nothing in it
+    "message.none",  # no messages at all
     "result.empty",  # a result whose content is missing altogether
     "result.silent",  # an error result without text
     "media.result",  # an image or a file in a result
@@ -55,7 +56,8 @@ Situation: TypeAlias = Literal[
     # reasoning
     "reasoning.unsigned",
     "reasoning.foreign",  # made by another provider or model family (needs artefacts)
-    "reasoning.edited",  # not as it was made, or bound to another beginning (needs artefacts)
+    "reasoning.edited",  # not as it was made (needs artefacts)
+    "reasoning.prefix",  # bound to another beginning than the one it stands behind (needs artefacts)
 ]
 """What the checker can find in any format. Whether it is a fault, and under which rule, is the profile's."""
 
@@ -89,7 +91,12 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
         last: Roles with which a request may end. Empty for any. An assistant turn with calls is never an end.
         followers: Role -> roles that may follow it directly. A role that is not here may be followed by any.
         merges: Whether neighbours of one role are one message to the provider, so that a repair joins them.
-        traits: Yes-or-no facts that a format's own rules look at; each format's `rules.py` lists its own.
+        traits: Yes-or-no facts that a format's own rules look at; each format's `rules.py` lists its own. The checker
+            itself knows two: `empty_final` (an assistant message with nothing in it may be the last one) and
+            `optional_arguments` (a call may have none).
+        carries: What of a transcript has a place in this format: `errors` (a result is marked as one), `names` (a
+            result names its tool), `images` (in user messages), `files` (in user messages), `result_images`,
+            `result_files`, `result_json`, `reasoning` (opaque, of its own provider).
     """
 
     name: str
@@ -114,6 +121,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     followers: dict[TurnRole, tuple[TurnRole, ...]] = {}
     merges: bool = False
     traits: frozenset[str] = frozenset()
+    carries: frozenset[str] = frozenset()
 
     def has(self, trait: str) -> bool:
         """Whether a trait is set."""

@@ -1,0 +1,44 @@
+"""All wire formats, their rules and profiles, by name."""
+
+from __future__ import annotations
+
+from tenlines.errors import ConfigError
+from tenlines.wire.format import Format
+from tenlines.wire.rules import Rule
+
+FORMATS: dict[str, Format] = {}
+"""Name -> format."""
+
+
+def format_named(name: str) -> Format:
+    """A format by its name.
+
+    Raises:
+        ConfigError: There is none of that name.
+    """
+    found = FORMATS.get(name)
+    if found is None:
+        raise ConfigError(f"there is no wire format {name!r}; there are: {', '.join(FORMATS)}")
+    return found
+
+
+def all_rules() -> tuple[Rule, ...]:
+    """Every rule of every format, each once."""
+    found: dict[str, Rule] = {}
+    for format in FORMATS.values():
+        for rule in format.rules:
+            found.setdefault(rule.id, rule)
+    return tuple(found.values())
+
+
+def rule(rule_id: str) -> Rule:
+    """A rule by its id, whatever the case of its letters.
+
+    Raises:
+        ConfigError: There is none of that id.
+    """
+    wanted = rule_id.upper()
+    for one in all_rules():
+        if one.id == wanted:
+            return one
+    raise ConfigError(f"there is no rule {rule_id!r}")
