@@ -3,24 +3,35 @@ that a provider's prefix cache holds."""
 
 from __future__ import annotations
 
-import hashlib
-import re
-from collections.abc import Sequence
+from functools import lru_cache
 
 import msgspec
 
 from tenlines.core.events import ToolSpec
 from tenlines.core.transcript import Assistant, Image, JsonObject, JsonValue, Message, Note, Part, Result, System, User
+from tenlines.wire import encoder
+from tenlines.wire.ids import Ids
 from tenlines.wire.parts import NOTE_PREFIX, data_url, part_text, plain_text
+from tenlines.wire.profile import Profile, Target, family
+from tenlines.wire.schemas import convert
 
 REASONING_FIELDS = ("reasoning_content", "reasoning", "reasoning_details")
 """Non-standard fields that must go back to the server that made them (DeepSeek V4, Kimi: 400 otherwise)."""
+
+START = "(conversation start)"
+"""A user's word before an assistant that speaks first, for servers that want a user there."""
+CONTINUE = "Continue."
+"""A user's word between two of the assistant's, and behind its last one, for servers that want it so."""
+UNDERSTOOD = "Understood."
+"""The assistant's word between results and a user, for servers that want one there."""
+EMPTY = "(empty)"
+NO_OUTPUT = "(no output)"
 
 # --- options ----------------------------------------------------------------------------------------
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """What is the same in every request of a run."""
+    """What is the same in every request of a run: the short form of a `Target`, without a profile of the server."""
 
     model: str = ""
     provider: str = "openai"
@@ -36,34 +47,107 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     endpoint with any other effort than `none`, their own default included (OAI-C-20)."""
 
 
+@lru_cache(maxsize=64)
+def target_of(options: Options) -> Target:
+    """Options as a target."""
+    traits = set()
+    if options.max_tokens_field == "max_completion_tokens":
+        traits.add("limit.new_name")
+    if options.effort_with_tools == "none":
+        traits.add("effort.none_with_tools")
+    profile = Profile(
+        name="", format="openai_chat", provider=options.provider, as_of="", traits=frozenset(traits), id_max=40
+    )
+    return Target(
+        profile=profile,
+        model=options.model,
+        max_tokens=options.max_tokens,
+        temperature=options.temperature,
+        effort=options.reasoning_effort,
+    )
+
+
+def _target(given: Target | Options) -> Target:
+    return target_of(given) if isinstance(given, Options) else given
+
+
 # --- encoding ---------------------------------------------------------------------------------------
 
 
-class Encoder:
+class Encoder(encoder.Encoder):
     """Messages of one run in this format: each is encoded once and kept."""
 
-    def __init__(self, options: Options | None = None) -> None:
-        self._options = options or Options()
-        self._messages: list[JsonValue] = []
+    def __init__(self, target: Target | Options | None = None) -> None:
+        super().__init__()
+        self._target = _target(target or Options())
+        self._joins = self._target.profile.has("turns.joined")
+        self._lengths: list[int] = []  # how long the last entry's text was before each message
         self._specs: tuple[ToolSpec, ...] | None = None
         self._tools: list[JsonValue] = []
 
-    def extend(self, view: Sequence[Message], new_from: int | None = None) -> list[JsonValue]:
-        """Take in what is new; O(new).
+    def add(self, message: Message) -> None:
+        """Write one message, and what must stand between it and the one before."""
+        self._lengths.append(len(self._last_text() or ""))
+        if _is_left_out(message, self._target.profile):
+            return
+        entry = encode_message(message, self._target)
+        role = entry["role"]
+        if self._joins and role in ("user", "system") and self._last_role() == role and self._joined(entry):
+            return
+        between = self._between(message)
+        if between is not None:
+            self.append(between)
+        self.append(entry)
 
-        Args:
-            view: The whole transcript.
-            new_from: Index of the first message that was not sent. What was kept from there on is encoded again
-                (it is new after a retry, and changed after the transcript was edited). None: the view only grew.
+    def _between(self, message: Message) -> JsonObject | None:
+        """A fixed rule of the neighbours, so that it is there again in every later request."""
+        profile, last = self._target.profile, self._last_role()
+        if isinstance(message, Assistant) and profile.has("turns.continued"):
+            if last in (None, "system"):
+                return {"role": "user", "content": START}
+            return {"role": "user", "content": CONTINUE} if last == "assistant" else None
+        is_user = isinstance(message, User | Note)
+        parts_from: tuple[str, ...] = ("user",) if self._joins else ()
+        if profile.has("user.after_results.never"):
+            parts_from += ("tool",)
+        return {"role": "assistant", "content": UNDERSTOOD} if is_user and last in parts_from else None
 
-        Returns:
-            All encoded messages: the list that is kept, not a copy.
-        """
-        keep = len(view) if new_from is None else new_from
-        del self._messages[keep:]
-        for index in range(len(self._messages), len(view)):
-            self._messages.append(encode_message(view[index], self._options))
-        return self._messages
+    def _joined(self, entry: JsonObject) -> bool:
+        """Whether an entry could be added to the last one, which has the same role."""
+        last, content = self._entries[-1], entry["content"]
+        held = last.get("content") if isinstance(last, dict) else None
+        if isinstance(held, str) and isinstance(content, str) and isinstance(last, dict):
+            self._entries[-1] = {**last, "content": f"{held}\n\n{content}"}
+            return True
+        if isinstance(held, list):
+            self.join("user", content if isinstance(content, list) else [{"type": "text", "text": content}])
+            return True
+        return False  # text that was sent cannot become a list of parts without changing what was sent
+
+    def cut(self, kept: int) -> None:
+        """Take back what was joined to the last entry's text."""
+        length = self._lengths[kept]
+        del self._lengths[kept:]
+        text = self._last_text()
+        last = self._entries[-1] if self._entries else None
+        if text is not None and isinstance(last, dict) and len(text) > length:
+            self._entries[-1] = {**last, "content": text[:length]}
+
+    def _last_text(self) -> str | None:
+        last = self._entries[-1] if self._entries else None
+        text = last.get("content") if isinstance(last, dict) else None
+        return text if isinstance(text, str) else None
+
+    def _last_role(self) -> JsonValue:
+        last = self._entries[-1] if self._entries else None
+        return last.get("role") if isinstance(last, dict) else None
+
+    def closed(self) -> list[JsonValue]:
+        """All entries, and a user's word behind them where the server wants one."""
+        last = self._last_role()
+        if last in ("user", "tool") or not self._target.profile.has("turns.continued"):
+            return self._entries
+        return [*self._entries, {"role": "user", "content": CONTINUE if last == "assistant" else START}]
 
     def tools(self, specs: tuple[ToolSpec, ...]) -> list[JsonValue]:
         """The tools in this format, encoded once for the same specs."""
@@ -73,7 +157,7 @@ class Encoder:
 
 
 def encode_request(
-    options: Options,
+    target: Target | Options,
     messages: list[JsonValue],
     tools: list[JsonValue],
     *,
@@ -84,18 +168,21 @@ def encode_request(
     """The body of a request.
 
     `tools` and `tool_choice` are left out when there are no tools: OpenAI and others refuse an empty list, and a
-    choice without tools. `tool_choice="none"` keeps the tools, so that the cached prefix stays valid.
+    choice without tools. `tool_choice="none"` keeps the tools, so that the cached prefix stays valid. A choice that
+    the server is known to refuse becomes `auto`.
     """
-    body: JsonObject = {"model": options.model, "messages": messages}
+    target = _target(target)
+    profile = target.profile
+    body: JsonObject = {"model": target.model, "messages": messages}
     if tools:
         body["tools"] = tools
-        body["tool_choice"] = _choice(tool_choice)
-    limit = options.max_tokens if max_output_tokens is None else max_output_tokens
+        body["tool_choice"] = _choice(tool_choice, profile)
+    limit = target.max_tokens if max_output_tokens is None else max_output_tokens
     if limit is not None:
-        body[options.max_tokens_field] = limit
-    if options.temperature is not None:
-        body["temperature"] = options.temperature
-    effort = options.reasoning_effort or (options.effort_with_tools if tools else None)
+        body["max_completion_tokens" if profile.has("limit.new_name") else "max_tokens"] = limit
+    if target.temperature is not None:
+        body["temperature"] = target.temperature
+    effort = target.effort or ("none" if tools and profile.has("effort.none_with_tools") else None)
     if effort is not None:
         body["reasoning_effort"] = effort
     if stream:
@@ -104,10 +191,22 @@ def encode_request(
     return body
 
 
-def _choice(tool_choice: str) -> JsonValue:
-    if tool_choice in ("auto", "none", "required"):
-        return tool_choice
-    return {"type": "function", "function": {"name": tool_choice}}
+def _choice(tool_choice: str, profile: Profile) -> JsonValue:
+    choice: JsonValue = tool_choice
+    if tool_choice not in ("auto", "none", "required"):
+        choice = {"type": "function", "function": {"name": tool_choice}}
+    return "auto" if is_refused(choice, profile) else choice
+
+
+def is_refused(choice: JsonValue, profile: Profile) -> bool:
+    """Whether a choice of a tool is one that this server does not take."""
+    if choice == "auto":
+        return False
+    if profile.has("choice.auto_only"):
+        return True
+    if choice in ("required", "any"):
+        return profile.has("choice.never_required")
+    return choice != "none" and profile.has("choice.never_named")
 
 
 def encode_tool(spec: ToolSpec) -> JsonObject:
@@ -115,49 +214,88 @@ def encode_tool(spec: ToolSpec) -> JsonObject:
     function: JsonObject = {"name": spec.name}
     if spec.description:
         function["description"] = spec.description
-    function["parameters"] = spec.parameters or {"type": "object", "properties": {}}
+    function["parameters"] = convert(spec.parameters, "openai").schema
     return {"type": "function", "function": function}
 
 
-def encode_message(message: Message, options: Options) -> JsonObject:
+def encode_message(message: Message, target: Target | Options) -> JsonObject:
     """One message. A pure function: the same message always gives the same JSON."""
+    target = _target(target)
+    is_filled = target.profile.has("content.filled")
     match message:
         case System(text):
             return {"role": "system", "content": text}
         case User(parts):
-            return {"role": "user", "content": _user_content(parts)}
+            return {"role": "user", "content": _user_content(parts, is_filled)}
         case Note(text):
             return {"role": "user", "content": NOTE_PREFIX + text}
         case Assistant():
-            return _assistant(message, options)
+            return _assistant(message, target)
         case Result(call_id, _, _, parts):
-            return {"role": "tool", "tool_call_id": wire_id(call_id), "content": plain_text(parts)}
+            text = _filled(plain_text(parts), is_filled, NO_OUTPUT)
+            return {"role": "tool", "tool_call_id": _ids(target.profile).wire(call_id), "content": text}
 
 
-def _assistant(message: Assistant, options: Options) -> JsonObject:
+def _filled(text: str, is_filled: bool, placeholder: str) -> str:
+    return placeholder if is_filled and not text.strip() else text
+
+
+def _is_left_out(message: Message, profile: Profile) -> bool:
+    """Whether a message says nothing at all and the server wants none such."""
+    if not profile.has("content.filled"):
+        return False
+    if isinstance(message, Assistant):
+        return not message.calls and not message.text.strip()
+    return isinstance(message, System) and not message.text.strip()
+
+
+def _assistant(message: Assistant, target: Target) -> JsonObject:
+    profile, text = target.profile, message.text
+    if message.calls and profile.has("content.filled") and not text.strip():
+        text = ""
     # null is what OpenAI itself sends for a message of calls alone; without calls null is refused (OAI-C-3)
-    body: JsonObject = {"role": "assistant", "content": message.text or (None if message.calls else "")}
+    nothing = "" if profile.has("content.blank") or not message.calls else None
+    body: JsonObject = {"role": "assistant", "content": text or nothing}
+    ids = _ids(profile)
     calls: list[JsonObject] = [
-        {"id": wire_id(call.id), "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+        {"id": ids.wire(call.id), "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
         for call in message.calls
     ]
     if calls:
         body["tool_calls"] = list[JsonValue](calls)
+    if profile.has("reasoning.never"):
+        return body
     for opaque in message.opaque:
-        if opaque.provider == options.provider and opaque.model == options.model and isinstance(opaque.payload, dict):
+        is_own = opaque.provider == profile.provider and family(opaque.model) == family(target.model)
+        if is_own and isinstance(opaque.payload, dict):
             _restore(body, calls, opaque.payload)
+    if profile.has("reasoning.every") or (calls and profile.has("reasoning.calls")):
+        body.setdefault("reasoning_content", "")  # its presence is checked, not its content
     return body
 
 
 def _restore(body: JsonObject, calls: list[JsonObject], payload: JsonObject) -> None:
     for field in REASONING_FIELDS:
-        if field in payload:
+        if payload.get(field) is not None:
             body[field] = payload[field]
     extras = payload.get("extra_content")  # Gemini's signed thoughts, by position of the call
-    if isinstance(extras, list):
-        for call, extra in zip(calls, extras, strict=False):
+    if isinstance(extras, list) and len(extras) == len(calls):
+        for call, extra in zip(calls, extras, strict=True):
             if extra is not None:
                 call["extra_content"] = extra
+
+
+# --- ids --------------------------------------------------------------------------------------------
+
+_IDS = Ids(r"[A-Za-z0-9_-]{1,40}", 40, "call_x")
+_NATIVE_IDS = Ids(r"[A-Za-z0-9_.:-]{1,64}", 40, "call_x")
+_NINE = Ids(r"[A-Za-z0-9]{9}", 9, "x")
+
+
+def _ids(profile: Profile) -> Ids:
+    if profile.has("ids.native"):
+        return _NATIVE_IDS
+    return _NINE if profile.has("ids.nine") else _IDS
 
 
 def wire_id(call_id: str) -> str:
@@ -166,22 +304,19 @@ def wire_id(call_id: str) -> str:
     An id that fits goes as it is; any other becomes a hash. What already looks like such a hash is hashed as well,
     so two different ids never become one.
     """
-    if _FITTING_ID.fullmatch(call_id) and not call_id.startswith(_HASHED):
-        return call_id
-    return _HASHED + hashlib.sha256(call_id.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    return _IDS.wire(call_id)
 
 
-_FITTING_ID = re.compile(r"[A-Za-z0-9_-]{1,40}")
-_HASHED = "call_x"
+# --- a user's parts ---------------------------------------------------------------------------------
 
 
-def _user_content(parts: tuple[Part, ...]) -> JsonValue:
+def _user_content(parts: tuple[Part, ...], is_filled: bool) -> JsonValue:
     if not any(isinstance(part, Image) for part in parts):
-        return plain_text(parts)
+        return _filled(plain_text(parts), is_filled, EMPTY)
     content: list[JsonValue] = []
     for part in parts:
         if isinstance(part, Image):
             content.append({"type": "image_url", "image_url": {"url": part.url or data_url(part)}})
-        elif text := part_text(part):
+        elif (text := part_text(part)) and (text.strip() or not is_filled):
             content.append({"type": "text", "text": text})
     return content

@@ -1,0 +1,345 @@
+"""Chat Completions bodies, unfolded into turns and folded again.
+
+A result is a message of its own here (`tool`), so its turn has one block, and that block is the whole message. The
+old form of a call (`function_call`, answered by a message of the role `function`) has no ids: the two get one that
+stands for the pair, `LEGACY_ID`.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Sequence
+
+from tenlines.core.transcript import File, Image, JsonObject, JsonValue, Part, Text, text_of
+from tenlines.wire.format import Frame
+from tenlines.wire.openai_chat.encoding import REASONING_FIELDS
+from tenlines.wire.parts import data_url, plain_text
+from tenlines.wire.turns import Block, Role, Tool, Turn
+
+LEGACY_ID = "function_call"
+"""Id of a call in the old form and of its result."""
+
+ROLES: dict[str, Role] = {
+    "system": "system",
+    "developer": "system",
+    "user": "user",
+    "assistant": "assistant",
+    "tool": "tool",
+    "function": "tool",
+}
+
+# --- from JSON to turns -----------------------------------------------------------------------------
+
+
+def frame(body: JsonObject) -> Frame:
+    """Tools of a body; there are no system prompts beside the messages."""
+    tools = body.get("tools")
+    found = (_tool(entry, f"tools[{index}]") for index, entry in enumerate(tools if isinstance(tools, list) else []))
+    return Frame((), tuple(tool for tool in found if tool is not None))
+
+
+def _tool(entry: JsonValue, path: str) -> Tool | None:
+    """A function or a custom tool; anything else is the provider's own."""
+    if not isinstance(entry, dict):
+        return None
+    function = entry.get("function") or entry.get("custom")
+    if not isinstance(function, dict):
+        return None
+    parameters = function.get("parameters")
+    return Tool(
+        _string(function.get("name")),
+        path,
+        _string(function.get("description")),
+        parameters if isinstance(parameters, dict) else {},
+        entry,
+    )
+
+
+def unfold(message: JsonValue, path: str) -> Turn:
+    """One message as a turn; total."""
+    if not isinstance(message, dict):
+        return Turn("unknown", (), path, message)
+    wire_role = _string(message.get("role"))
+    role = ROLES.get(wire_role, "unknown")
+    blocks = [_result(message, path)] if role == "tool" else _content(message.get("content"), f"{path}.content")
+    blocks = _reasoning(message, path) + blocks + _calls(message, path)
+    return Turn(role, tuple(blocks), path, message, wire_role)
+
+
+def _content(content: JsonValue, path: str) -> list[Block]:
+    if content is None:
+        return []
+    if isinstance(content, str):
+        return [Block("text", path, content, text=content)]
+    if not isinstance(content, list):
+        return [Block("other", path, content)]
+    return [_part(part, f"{path}[{index}]") for index, part in enumerate(content)]
+
+
+def _part(part: JsonValue, path: str) -> Block:
+    kind = part.get("type") if isinstance(part, dict) else None
+    if not isinstance(part, dict) or not isinstance(kind, str):
+        return Block("other", path, part)
+    text = part.get(kind) if kind in ("text", "refusal") else None
+    if isinstance(text, str):
+        return Block("text", path, part, text=text)
+    if kind in ("image_url", "input_audio", "file"):
+        return Block("media", path, part, parts=_media(kind, part.get(kind)))
+    return Block("other", path, part)
+
+
+def _media(kind: str, held: JsonValue) -> tuple[Part, ...]:
+    """The content of an image, an audio or a file part; nothing when it is by reference only, or broken."""
+    if isinstance(held, str):
+        held = {"url": held}  # several servers take the address itself
+    if not isinstance(held, dict):
+        return ()
+    if kind == "input_audio":
+        data = _decoded(_string(held.get("data")))
+        return (File(f"audio/{_string(held.get('format')) or 'wav'}", data),) if data else ()
+    address = _string(held.get("url") or held.get("file_data"))
+    if not address:
+        return ()
+    match = _DATA_URL.match(address)
+    data = _decoded(address[match.end() :]) if match else b""
+    media_type = (match[1] if match else "") or ("image/*" if kind == "image_url" else "application/octet-stream")
+    if kind == "file":
+        return (File(media_type, data, _string(held.get("filename"))),) if data else ()
+    return (Image(media_type, data, "" if match else address),)
+
+
+_DATA_URL = re.compile(r"data:([^;,]*)(?:;[^,]*)?,")
+
+
+def _decoded(text: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except ValueError:
+        return b""
+
+
+def _result(message: JsonObject, path: str) -> Block:
+    content = message.get("content")
+    pieces = _content(content, f"{path}.content")
+    parts: list[Part] = []
+    for piece in pieces:
+        parts += (Text(piece.text),) if piece.kind == "text" else piece.parts
+    is_legacy = message.get("role") == "function"
+    return Block(
+        "result",
+        path,
+        message,
+        id=LEGACY_ID if is_legacy else _string(message.get("tool_call_id")),
+        name=_string(message.get("name")),
+        text=text_of(tuple(parts)),
+        parts=tuple(parts),
+    )
+
+
+def _reasoning(message: JsonObject, path: str) -> list[Block]:
+    return [
+        Block("reasoning", f"{path}.{field}", message[field], text=_reasoning_text(message[field]))
+        for field in REASONING_FIELDS
+        if message.get(field) is not None
+    ]
+
+
+def _reasoning_text(value: JsonValue) -> str:
+    if isinstance(value, str):
+        return value
+    texts = [part.get("text") for part in value if isinstance(part, dict)] if isinstance(value, list) else []
+    return "".join(text for text in texts if isinstance(text, str))
+
+
+def _calls(message: JsonObject, path: str) -> list[Block]:
+    entries = message.get("tool_calls")
+    blocks = [
+        _call(entry, f"{path}.tool_calls[{index}]")
+        for index, entry in enumerate(entries if isinstance(entries, list) else [])
+    ]
+    legacy = message.get("function_call")
+    if isinstance(legacy, dict):
+        name, arguments = _string(legacy.get("name")), legacy.get("arguments")
+        blocks.append(Block("call", f"{path}.function_call", legacy, id=LEGACY_ID, name=name, arguments=arguments))
+    return blocks
+
+
+def _call(entry: JsonValue, path: str) -> Block:
+    if not isinstance(entry, dict):
+        return Block("call", path, entry)
+    function = entry.get("function")
+    if not isinstance(function, dict):
+        function = entry.get("custom")
+    held = function if isinstance(function, dict) else {}
+    return Block(
+        "call",
+        path,
+        entry,
+        id=_string(entry.get("id")),
+        name=_string(held.get("name")),
+        arguments=held.get("arguments", held.get("input")),
+        signature=_signature(entry.get("extra_content")),
+    )
+
+
+def _signature(extra: JsonValue) -> str:
+    """The signed thought that Gemini's compatible endpoint puts beside a call."""
+    google = extra.get("google") if isinstance(extra, dict) else None
+    return _string(google.get("thought_signature")) if isinstance(google, dict) else ""
+
+
+def _string(value: JsonValue) -> str:
+    return value if isinstance(value, str) else ""
+
+
+# --- from turns to JSON -----------------------------------------------------------------------------
+
+
+def fold_frame(body: JsonObject, system: Sequence[Turn], tools: Sequence[Tool]) -> JsonObject:
+    """The body with these tools; the provider's own ones among them stay where they are."""
+    if tuple(tools) == frame(body).tools:
+        return body
+    waiting = list(tools)
+    old = body.get("tools")
+    entries: list[JsonValue] = []
+    for entry in old if isinstance(old, list) else []:
+        if _tool(entry, "") is None:
+            entries.append(entry)
+        elif waiting:
+            entries.append(_tool_json(waiting.pop(0)))
+    entries += [_tool_json(tool) for tool in waiting]
+    return {**body, "tools": entries}
+
+
+def _tool_json(tool: Tool) -> JsonValue:
+    if tool.raw is not None:
+        return tool.raw
+    function: JsonObject = {"name": tool.name}
+    if tool.description:
+        function["description"] = tool.description
+    function["parameters"] = tool.parameters or {"type": "object", "properties": {}}
+    return {"type": "function", "function": function}
+
+
+def fold(turn: Turn) -> JsonValue:
+    """A turn as a message; one that nobody touched goes back as it came."""
+    raw = turn.raw
+    if turn.role == "unknown" and not isinstance(raw, dict):
+        return raw
+    if raw is not None and unfold(raw, turn.path) == turn:
+        return raw
+    results = turn.of("result")
+    if results:
+        return _fold_result(results[0], raw)
+    old = raw if isinstance(raw, dict) else {}
+    body: JsonObject = {"role": _role(turn)}
+    calls, legacy = [], None
+    for block in turn.of("call"):
+        if block.id == LEGACY_ID:
+            legacy = _legacy_json(block)
+        else:
+            calls.append(_call_json(block, old))
+    body["content"] = _folded_content(turn, old.get("content"), bool(calls or legacy))
+    body |= {key: value for key, value in old.items() if key not in body and key not in _WRITTEN}
+    for block in turn.of("reasoning"):
+        if block.raw is not None:
+            body[block.path.rsplit(".", 1)[-1]] = block.raw
+    if calls:
+        body["tool_calls"] = calls
+    if legacy is not None:
+        body["function_call"] = legacy
+    return body
+
+
+_WRITTEN = frozenset({"tool_calls", "function_call", "tool_call_id", *REASONING_FIELDS})
+"""Fields that are written from blocks alone, so that what a repair took out is gone."""
+
+
+def _role(turn: Turn) -> JsonValue:
+    if ROLES.get(turn.wire_role, "unknown") == turn.role and isinstance(turn.raw, dict):
+        return turn.raw.get("role", turn.wire_role)
+    return turn.role
+
+
+def _fold_result(block: Block, raw: JsonValue) -> JsonObject:
+    if isinstance(block.raw, dict):
+        return block.raw
+    old = raw if isinstance(raw, dict) and ROLES.get(_string(raw.get("role"))) == "tool" else {}
+    is_legacy = block.id == LEGACY_ID
+    body: JsonObject = {"role": "function", "name": block.name} if is_legacy else {"role": "tool"}
+    if not is_legacy:
+        body["tool_call_id"] = block.id
+    same = bool(old) and _result(old, "").parts == block.parts
+    body["content"] = old.get("content", "") if same else plain_text(block.parts) or block.text
+    return body | {key: value for key, value in old.items() if key not in body and key not in _WRITTEN}
+
+
+def _folded_content(turn: Turn, old: JsonValue, has_calls: bool) -> JsonValue:
+    blocks = [block for block in turn.blocks if block.kind in ("text", "media", "other")]
+    if not blocks:
+        return None if has_calls else ""
+    if len(blocks) == 1 and not isinstance(old, list):
+        only = blocks[0]
+        if only.kind == "text":
+            return only.text
+        if only.path.endswith(".content") and only.raw is not None:
+            return only.raw
+    parts: list[JsonValue] = []
+    for block in blocks:
+        # the text of a whole content is not yet a part
+        is_part = block.raw is not None and not (block.kind == "text" and isinstance(block.raw, str))
+        parts += [block.raw] if is_part else _parts_json(block)
+    return parts
+
+
+def _parts_json(block: Block) -> list[JsonValue]:
+    if block.kind == "text":
+        return [{"type": "text", "text": block.text}]
+    return [part_json(part) for part in block.parts]
+
+
+def part_json(part: Part) -> JsonObject:
+    """A part of a user's message."""
+    match part:
+        case Image():
+            return {"type": "image_url", "image_url": {"url": part.url or data_url(part)}}
+        case File(media_type, data, name) if media_type in ("audio/wav", "audio/mp3"):
+            text = base64.b64encode(data).decode("ascii")
+            return {"type": "input_audio", "input_audio": {"data": text, "format": media_type[6:]}}
+        case File(media_type, data, name):
+            address = data_url(Image(media_type, data))
+            return {"type": "file", "file": {"filename": name or "file", "file_data": address}}
+        case _:
+            return {"type": "text", "text": plain_text((part,))}
+
+
+def _call_json(block: Block, message: JsonObject) -> JsonValue:
+    """A call; one that was changed keeps the fields that blocks do not have."""
+    if block.path.endswith(".function_call"):
+        old: JsonObject = {}
+    elif block.raw is not None:
+        return block.raw
+    else:
+        old = _old_call(message, block.path)
+    kind, field = ("custom", "input") if isinstance(old.get("custom"), dict) else ("function", "arguments")
+    held = old.get(kind)
+    inner: JsonObject = {**(held if isinstance(held, dict) else {}), "name": block.name, field: block.arguments}
+    entry: JsonObject = {**old, "id": block.id, "type": kind, kind: inner}
+    if block.signature and "extra_content" not in entry:
+        entry["extra_content"] = {"google": {"thought_signature": block.signature}}
+    return entry
+
+
+def _old_call(message: JsonObject, path: str) -> JsonObject:
+    """What stood at the path of a call in the message that it came from."""
+    found = re.search(r"\.tool_calls\[(\d+)\]$", path)
+    entries = message.get("tool_calls")
+    if found is None or not isinstance(entries, list) or int(found[1]) >= len(entries):
+        return {}
+    old = entries[int(found[1])]
+    return old if isinstance(old, dict) else {}
+
+
+def _legacy_json(block: Block) -> JsonValue:
+    return block.raw if block.raw is not None else {"name": block.name, "arguments": block.arguments}
