@@ -43,6 +43,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tenlines.core.result import RunResult
+    from tenlines.core.transcript import Usage
 
 __all__ = [
     "AuthRejected",
@@ -119,10 +120,16 @@ class MissingExtra(ConfigError):
 
 
 class RemoteError(TenlinesError):
-    """The other side failed or misbehaved."""
+    """The other side failed or misbehaved.
+
+    Attributes:
+        is_retryable: Whether the same request may succeed later.
+        usage: What a reply that broke off had used by then, as far as the provider said; or None.
+    """
 
     exit_code = 3
     is_retryable = False
+    usage: Usage | None = None
 
 
 class ProviderError(RemoteError):

@@ -49,7 +49,15 @@ ONE_OF_EACH: tuple[ev.AnyEvent, ...] = (
 
 
 REFUSED = ev.ModelFailed(
-    seq=15, at=2.0, step=1, attempt=1, kind="ProtocolRejected", message="no", rule="ANT-25", violation="RSN-PREFIX"
+    seq=15,
+    at=2.0,
+    step=1,
+    attempt=1,
+    kind="ProtocolRejected",
+    message="no",
+    rule="ANT-25",
+    violation="RSN-PREFIX",
+    usage=Usage(3),
 )
 
 

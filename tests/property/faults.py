@@ -381,6 +381,12 @@ FAULTS = (
     ),
     Fault("what was refused is not left out", D, "    if state.left_out:\n", "    if False:\n"),
     Fault("media left out for reasoning", V, 'if violation.startswith("RSN-"):', 'if violation.startswith("RSN-E"):'),
+    Fault(
+        "what a broken attempt used is forgotten",
+        M,
+        "        state.account.enter(event.usage, _dollars(state, event.usage))\n",
+        "        pass\n",
+    ),
     Fault("one retry too many", M, "elif state.attempt >= retry.attempts:", "elif state.attempt > retry.attempts:"),
     Fault(
         "retry-after ignored", M, "max(event.retry_after_s or 0.0, _backoff(state, retry))", "_backoff(state, retry)"

@@ -21,7 +21,7 @@ from tenlines.core.limits import Limits
 from tenlines.core.machine import Machine
 from tenlines.core.replay import fold
 from tenlines.core.state import OpenCall, Phase
-from tenlines.core.transcript import Assistant, File, Image, Note, Part, Result, Text, User, estimate_tokens
+from tenlines.core.transcript import Assistant, File, Image, Note, Part, Result, Text, Usage, User, estimate_tokens
 from tenlines.errors import InvalidEvent
 
 CLAIMS_IT_DID_NOT_RUN = ("not executed", "did not run", "nothing was run", "nothing was changed", "cancelled")
@@ -180,6 +180,7 @@ class Facts(msgspec.Struct):
 
     def _on_ModelFailed(self, event: ev.ModelFailed) -> None:
         self.failures += 1
+        self._pay(event.usage, None)
         self.not_before = event.at + (event.retry_after_s or 0.0)
         cure = {"RSN": "reasoning", "MED": "media"}.get(event.violation[:3])
         if event.kind not in ("OutOfMoves", "ContextTooLong") and cure and cure not in self.left_out:
@@ -189,19 +190,24 @@ class Facts(msgspec.Struct):
             self.not_before = 0.0
         self._release()
 
+    def _pay(self, usage: Usage | None, dollars: float | None) -> None:
+        assert self.start is not None
+        price = self.start.settings.price
+        if usage is not None:
+            self.tokens += (usage.input or 0) + (usage.output or 0)
+        if dollars is not None:
+            self.dollars += dollars
+        elif usage is not None and price is not None and None not in (usage.input, usage.output):
+            self.dollars += price.of(usage)
+
     def _on_ModelReplied(self, event: ev.ModelReplied) -> None:
         assert self.start is not None
-        reply, usage, price = event.reply, event.reply.usage, self.start.settings.price
+        reply = event.reply
         self.replies += 1
         self.failures = self.cured = 0
         self.not_before, self.retells = 0.0, False
         self.words = self.last_final = None
-        if usage is not None:
-            self.tokens += (usage.input or 0) + (usage.output or 0)
-        if reply.dollars is not None:
-            self.dollars += reply.dollars
-        elif usage is not None and price is not None and None not in (usage.input, usage.output):
-            self.dollars += price.of(usage)
+        self._pay(reply.usage, reply.dollars)
         self.stop, text = reply.stop, reply.text if reply.text.strip() else ""
         if reply.calls:
             self.open = [

@@ -273,6 +273,7 @@ class World:
                 attempt=started.attempt,
                 kind=kind,
                 message="it failed",
+                usage=self.chooser.pick((None, None, Usage(7, 2), Usage(5))),
                 violation=self.chooser.pick(violations) if kind == "ProtocolRejected" else "",
                 retryable=kind == "RateLimited",
                 retry_after_s=self.chooser.pick((None, None, 0.0, 3.0)),
@@ -535,6 +536,7 @@ class World:
         good = ev.ModelFailed(**stamp, step=step, attempt=attempt, kind="E", message="x", retryable=True)
         events += [msgspec.structs.replace(good, retry_after_s=wait) for wait in ("3", True)]
         events.append(msgspec.structs.replace(good, message=None))
+        events += [msgspec.structs.replace(good, usage=used) for used in (Usage(-1), Usage(1, -1), 7)]
         return events
 
     def _hostile_awaiting_tools(self) -> list[Any]:

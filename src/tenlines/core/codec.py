@@ -13,7 +13,7 @@ from tenlines.errors import JournalFormatError
 
 SCHEMAS: dict[int, str] = {
     1: "The first format.",
-    2: "ModelFailed names the protocol rule that a refusal looks like; what follows from it depends on that.",
+    2: "ModelFailed names the protocol rule that a refusal looks like, and the usage of what broke off; both count.",
 }
 """Version -> what it changed, in one sentence. Vectors of each version are kept in `tests/vectors/events`."""
 

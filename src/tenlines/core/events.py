@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from tenlines.core.limits import Limits, Price, Repeats, Reservation, Retry
-from tenlines.core.transcript import JsonObject, Message, Outcome, Part, Reply
+from tenlines.core.transcript import JsonObject, Message, Outcome, Part, Reply, Usage
 
 SCHEMA = 2
 """Version of the event format. `codec.SCHEMAS` says what each version changed."""
@@ -164,6 +164,8 @@ class ModelFailed(Event, frozen=True, kw_only=True, tag=True):
     """Id of the protocol rule that the provider's refusal looks like (`ANT-25`), or ""."""
     violation: str = ""
     """Canonical kind of that violation (`RSN-PREFIX`), or ""."""
+    usage: Usage | None = None
+    """What the provider said it used before it broke off. It is paid for, so it counts like that of any reply."""
 
 
 class CallStarted(Event, frozen=True, kw_only=True, tag=True):

@@ -131,6 +131,10 @@ class Account(msgspec.Struct):
     def settle(self, usage: Usage | None, dollars: float | None) -> None:
         """Enter what one reply really used."""
         self.steps += 1
+        self.enter(usage, dollars)
+
+    def enter(self, usage: Usage | None, dollars: float | None) -> None:
+        """Enter what a request used, whether it became a step or broke off."""
         if usage is None or usage.input is None or usage.output is None:
             self.unmetered += 1
         if usage is not None:

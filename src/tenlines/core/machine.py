@@ -52,6 +52,7 @@ from tenlines.core.transcript import (
     Result,
     Text,
     ToolCall,
+    Usage,
     User,
     estimate_tokens,
     text_of,
@@ -330,6 +331,10 @@ def _on_step_started(state: State, event: ev.StepStarted) -> None:
 def _on_model_failed(state: State, event: ev.ModelFailed) -> None:
     if (event.step, event.attempt) != (state.account.steps + 1, state.attempt + 1):
         raise InvalidEvent(f"ModelFailed is for step {event.step!r}, attempt {event.attempt!r}, which is not under way")
+    if _is_negative(event.usage):
+        raise InvalidEvent(f"a request cannot use less than nothing: {event.usage!r}")
+    if event.usage is not None:
+        state.account.enter(event.usage, _dollars(state, event.usage))
     state.attempt += 1
     state.last_error = event.message
     state.phase = Phase.READY
@@ -374,9 +379,10 @@ def _on_model_replied(state: State, event: ev.ModelReplied) -> None:
     reply = event.reply
     if event.step != state.account.steps + 1 or not isinstance(reply, Reply):
         raise InvalidEvent(f"ModelReplied is for step {event.step!r}, expected step {state.account.steps + 1}")
-    if _uses_less_than_nothing(reply):
+    if _is_negative(reply.usage) or (reply.dollars or 0.0) < 0:
         raise InvalidEvent(f"a reply cannot use less than nothing: {reply.usage!r}, dollars={reply.dollars!r}")
-    state.account.settle(reply.usage, _dollars(state, reply))
+    dollars = _dollars(state, reply.usage) if reply.dollars is None else reply.dollars
+    state.account.settle(reply.usage, dollars)
     state.attempt, state.last_error = 0, ""
     state.warnings.extend(reply.remarks)
     if reply.calls:
@@ -387,10 +393,7 @@ def _on_model_replied(state: State, event: ev.ModelReplied) -> None:
     _stop_if_cancelled(state)
 
 
-def _uses_less_than_nothing(reply: Reply) -> bool:
-    usage = reply.usage
-    if (reply.dollars or 0.0) < 0:
-        return True
+def _is_negative(usage: Usage | None) -> bool:
     if usage is None:
         return False
     if (usage.input or 0) < 0 or (usage.output or 0) < 0 or (usage.reasoning or 0) < 0:
@@ -398,10 +401,8 @@ def _uses_less_than_nothing(reply: Reply) -> bool:
     return (usage.cache_read or 0) < 0 or (usage.cache_write or 0) < 0
 
 
-def _dollars(state: State, reply: Reply) -> float | None:
-    if reply.dollars is not None:
-        return reply.dollars
-    price, usage = state.settings.price, reply.usage
+def _dollars(state: State, usage: Usage | None) -> float | None:
+    price = state.settings.price
     if price is None or usage is None or usage.input is None or usage.output is None:
         return None
     return price.of(usage)

@@ -75,7 +75,7 @@ def model_failed(effect: CallModel, error: BaseException) -> Draft:
         "message": f"{type(error).__name__}: {error}" if not isinstance(error, RemoteError) else str(error),
     }
     if isinstance(error, RemoteError):
-        fields["retryable"] = error.is_retryable
+        fields.update(retryable=error.is_retryable, usage=error.usage)
     elif isinstance(error, ConnectionError | TimeoutError):
         fields["retryable"] = True
     if isinstance(error, ProviderError):
