@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from tenlines.core.effects import CallModel
-from tenlines.core.transcript import JsonObject, JsonValue, Reply
+from tenlines.core.transcript import JsonObject, JsonValue, Reply, Usage
 from tenlines.wire.profile import Artefact, Profile, Target
 from tenlines.wire.rules import Change, Diagnostic, Rule
 from tenlines.wire.turns import Tool, Turn
@@ -19,6 +19,8 @@ class Piece(NamedTuple):
 
     text: str = ""
     reasoning: str = ""
+    usage: Usage | None = None
+    """Everything that was used so far, when the chunk says so: what a stream that breaks off has cost."""
 
 
 class StreamDecoder(Protocol):
