@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +19,9 @@ from tenlines.core.transcript import Message, Reply, Text, TranscriptView, User
 from tenlines.errors import ConfigError
 from tenlines.models import weights
 from tenlines.ports import Model, OnDelta
+
+pytest.register_assert_rewrite("scenarios")
+sys.path.insert(0, str(Path(__file__).parent))  # for `scenarios`, which all clients share
 
 
 def ask_for(
@@ -74,8 +79,13 @@ class ChatServer:
                 chat.asked.set()
                 self.do_GET()
 
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._http.daemon_threads = True
+        class Http(ThreadingHTTPServer):
+            daemon_threads = True
+
+            def handle_error(self, request: Any, address: Any) -> None:
+                """A client that went away."""
+
+        self._http = Http(("127.0.0.1", 0), Handler)
         self._thread = threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
         self._thread.start()
         self.root = f"http://127.0.0.1:{self._http.server_port}"

@@ -16,6 +16,7 @@ from tenlines.wire import constrained
 from tenlines.wire.format import StreamDecoder
 from tenlines.wire.openai_chat import decoding, encoding
 from tenlines.wire.openai_chat import stream as streaming
+from tenlines.wire.openai_chat.format import FORMAT
 
 if TYPE_CHECKING:
     import openai
@@ -89,7 +90,7 @@ class OpenAICompatible:
     def session(self) -> Session:
         """One run's conversation: what was encoded is kept."""
         talk = _Constrained(self.options) if self.protocol == "constrained" else _Native(self.options)
-        return Session(self._transport, talk, clock=self._clock, timeout_s=self.timeout_s)
+        return Session(self._transport, talk, FORMAT, clock=self._clock, timeout_s=self.timeout_s)
 
 
 def _clients(

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncGenerator, Generator
-from contextlib import aclosing, closing
+from collections.abc import AsyncGenerator, Generator, Iterator
+from contextlib import aclosing, closing, contextmanager
 from functools import partial
 from typing import NamedTuple, Protocol, TypeAlias
 
 from tenlines.core.effects import CallModel
 from tenlines.core.transcript import JsonObject, JsonValue, Reply
 from tenlines.drivers.threads import in_thread, loop_thread
-from tenlines.errors import ConnectionFailed, MalformedReply
+from tenlines.errors import ConnectionFailed, MalformedReply, ProviderError
 from tenlines.ports import Clock, Delta, OnDelta, SystemClock
-from tenlines.wire.format import Piece, Talk
+from tenlines.wire.format import Format, Piece, Talk
+from tenlines.wire.refusals import recognise
 
 TIMEOUT_S = 600.0
 """Longest silence of the server that is waited for, where the run has no deadline."""
@@ -48,7 +49,8 @@ class Transport(Protocol):
       as the provider sent them (for named server-sent events: the data of one event). No SDK object leaves it.
     - **Errors are ours.** Whatever the SDK or its HTTP library raises becomes a `RemoteError`: an error answer
       goes through `wire.errors.error_from`, silence and a broken connection are `ConnectionFailed`, what is no JSON
-      or no UTF-8 is `MalformedReply`. Cancelling and programming errors pass unchanged.
+      or no UTF-8 is `MalformedReply`. Cancelling and programming errors pass unchanged. Which rule a refusal speaks
+      of is found out by the session.
     - **Time.** `timeout_s` is the longest silence that is waited for; a connection gets at most `CONNECT_S` of it.
     - **Letting go.** Closing a stream's generator, also in the middle, closes its connection; so does cancelling
       the task in which `asend` or an `astream` waits.
@@ -101,14 +103,21 @@ class Session:
     Args:
         transport: The way to the server.
         talk: The way through the wire format, for this run alone.
+        format: The wire format, whose rules are looked through when the server refuses a request.
         clock: Tells how far the deadline is.
         timeout_s: Seconds of silence after which a request is given up. A nearer deadline of the run wins.
     """
 
     def __init__(
-        self, transport: Transport, talk: Talk, *, clock: Clock | None = None, timeout_s: float = TIMEOUT_S
+        self,
+        transport: Transport,
+        talk: Talk,
+        format: Format | None = None,
+        *,
+        clock: Clock | None = None,
+        timeout_s: float = TIMEOUT_S,
     ) -> None:
-        self._transport, self._talk = transport, talk
+        self._transport, self._talk, self._format = transport, talk, format
         self._clock, self._timeout_s = clock or SystemClock(), timeout_s
 
     def complete(self, request: CallModel, on_delta: OnDelta | None) -> Reply:
@@ -118,13 +127,14 @@ class Session:
             return reply
         timeout_s = self._left(request)
         body = self._talk.request(request, on_delta is not None)
-        if on_delta is None:
-            return self._talk.decode(self._transport.send(body, timeout_s))
-        hearing = _Hearing(self._talk, request, on_delta)
-        with closing(self._transport.stream(body, timeout_s)) as stream:
-            for heard in stream:
-                hearing.take(heard)
-        return hearing.reply()
+        with self._recognised():
+            if on_delta is None:
+                return self._talk.decode(self._transport.send(body, timeout_s))
+            hearing = _Hearing(self._talk, request, on_delta)
+            with closing(self._transport.stream(body, timeout_s)) as stream:
+                for heard in stream:
+                    hearing.take(heard)
+            return hearing.reply()
 
     async def acomplete(self, request: CallModel, on_delta: OnDelta | None) -> Reply:
         """The same for asyncio. Cancelling it closes the connection."""
@@ -132,13 +142,25 @@ class Session:
             return await self._in_thread(request, on_delta)
         timeout_s = self._left(request)
         body = self._talk.request(request, on_delta is not None)
-        if on_delta is None:
-            return self._talk.decode(await self._transport.asend(body, timeout_s))
-        hearing = _Hearing(self._talk, request, on_delta)
-        async with aclosing(self._transport.astream(body, timeout_s)) as stream:
-            async for heard in stream:
-                hearing.take(heard)
-        return hearing.reply()
+        with self._recognised():
+            if on_delta is None:
+                return self._talk.decode(await self._transport.asend(body, timeout_s))
+            hearing = _Hearing(self._talk, request, on_delta)
+            async with aclosing(self._transport.astream(body, timeout_s)) as stream:
+                async for heard in stream:
+                    hearing.take(heard)
+            return hearing.reply()
+
+    @contextmanager
+    def _recognised(self) -> Iterator[None]:
+        """A refusal, wherever it was found, learns which rule it speaks of."""
+        try:
+            yield
+        except ProviderError as error:
+            known = recognise(error, self._format)
+            if known is error:
+                raise
+            raise known from error.__cause__ or error
 
     async def _in_thread(self, request: CallModel, on_delta: OnDelta | None) -> Reply:
         """A blocking client under asyncio: when this is cancelled, its thread stops at the next piece it hears."""

@@ -1,0 +1,12 @@
+"""The scenarios that every client must live through, for the clients of the `openai` and `anthropic` SDKs."""
+
+from __future__ import annotations
+
+from scenarios import Scenarios
+from speakers import ChatSpeaker
+
+
+class TestChat(Scenarios):
+    """OpenAI Chat Completions."""
+
+    speaker = ChatSpeaker()
