@@ -13,14 +13,13 @@ from tenlines.wire.openai_chat.inspecting import (
     choice_word,
     is_allowed,
     kind_of,
-    loose,
     part_word,
     unsupported,
 )
 from tenlines.wire.openai_chat.turns import ROLES, fold, unfold
 from tenlines.wire.profile import Profile
 from tenlines.wire.rules import Change
-from tenlines.wire.schemas import convert
+from tenlines.wire.schemas import convert, problems
 from tenlines.wire.turns import Block, Turn
 
 # --- beside the messages ----------------------------------------------------------------------------
@@ -80,10 +79,14 @@ def _amend_tool(entry: JsonValue, profile: Profile) -> tuple[JsonValue, str]:
         return entry, ""
     if profile.has("LCP-1") and not ("name" in function and "parameters" in function):
         return {**entry, "function": _NAMELESS | function}, "Gave a tool the name or the parameters that it lacked."
-    if function.get("strict") is True and profile.has("OAI-C-24") and loose(function.get("parameters")):
+    if (
+        function.get("strict") is True
+        and profile.has("OAI-C-24")
+        and problems(function.get("parameters"), "openai_strict")
+    ):
         parameters = function.get("parameters")
         schema = convert(parameters if isinstance(parameters, dict) else {}, "openai_strict").schema
-        if loose(schema):
+        if problems(schema, "openai_strict"):
             said = "Took the mark `strict` off a tool whose parameters cannot be strict."
             return {**entry, "function": {**function, "strict": False}}, said
         said = "Rewrote the parameters of a strict tool: everything required, nothing else allowed."

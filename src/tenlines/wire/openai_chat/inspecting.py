@@ -10,6 +10,7 @@ from tenlines.core.transcript import JsonObject, JsonValue
 from tenlines.wire.openai_chat.encoding import REASONING_FIELDS, is_refused
 from tenlines.wire.profile import Profile
 from tenlines.wire.rules import Diagnostic, Rule
+from tenlines.wire.schemas import problems
 from tenlines.wire.turns import Turn
 
 MOST_TOOLS = 128
@@ -66,9 +67,9 @@ class Inspector:
         if self._has("LCP-1") and not ("name" in function and "parameters" in function):
             yield self._found("LCP-1", path, "the tool has no name or no parameters")
         if function.get("strict") is True and self._has("OAI-C-24"):
-            problem = loose(function.get("parameters"))
-            if problem:
-                yield self._found("OAI-C-24", f"{path}.function.parameters", f"the tool is strict, but {problem}")
+            for where, problem in problems(function.get("parameters"), "openai_strict"):
+                place = f"{path}.function.parameters{where and '.'}{where}"
+                yield self._found("OAI-C-24", place, f"the tool is strict: {problem}")
 
     def _combinations(self, body: JsonObject, has_tools: bool) -> Iterator[Diagnostic]:
         if not has_tools and self._has("OAI-C-19"):
@@ -196,32 +197,3 @@ def part_word(part: JsonValue) -> str:
 def kind_of(value: JsonValue) -> str:
     """The kind of a JSON value, in a word."""
     return "an object" if isinstance(value, dict) else "true or false" if isinstance(value, bool) else "a number"
-
-
-def loose(schema: JsonValue, depth: int = 0) -> str:
-    """Why a schema is not strict: what is missing, or "" when nothing is."""
-    if not isinstance(schema, dict) or depth > 20:
-        return "" if depth else "it has no parameters"
-    if depth == 0 and schema.get("type") != "object":
-        return "its parameters are not an object"
-    properties = schema.get("properties")
-    properties = properties if isinstance(properties, dict) else {}
-    if properties or schema.get("type") == "object":
-        if schema.get("additionalProperties") is not False:
-            return "additionalProperties is not false"
-        required = schema.get("required")
-        missing = [name for name in properties if not isinstance(required, list) or name not in required]
-        if missing:
-            return f"{missing[0]!r} is not required"
-    return next((problem for inner in _inner(schema, properties) if (problem := loose(inner, depth + 1))), "")
-
-
-def _inner(schema: JsonObject, properties: JsonObject) -> Iterator[JsonValue]:
-    yield from properties.values()
-    for field in ("$defs", "definitions"):
-        held = schema.get(field)
-        yield from held.values() if isinstance(held, dict) else ()
-    branches = schema.get("anyOf")
-    yield from branches if isinstance(branches, list) else ()
-    if isinstance(schema.get("items"), dict):
-        yield schema["items"]

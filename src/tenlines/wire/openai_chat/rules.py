@@ -54,7 +54,7 @@ def example(*messages: JsonObject, **fields: JsonValue) -> str:
     body: JsonObject = {"messages": list(messages)}
     if any("tool_calls" in message for message in messages):
         body["tools"] = [TOOL]
-    return json.dumps({**body, **fields})
+    return json.dumps({key: value for key, value in {**body, **fields}.items() if value is not None})
 
 
 # --- the rules --------------------------------------------------------------------------------------
@@ -293,7 +293,7 @@ RULES: tuple[Rule, ...] = (
 
 REJECTIONS: tuple[tuple[str, str], ...] = (
     (r"must be followed by tool messages|did not have response messages", "OAI-C-8"),
-    (r"must be a response to a prece+ding message", "OAI-C-9"),
+    (r"must be a response to a preceeding message", "OAI-C-9"),
     (r"not found in 'tool_calls' of previous message", "OAI-C-10"),
     (r"duplicate value for 'tool_call_id'", "OAI-C-11"),
     (r"duplicate tool_call_id", "OAI-C-26"),
@@ -364,4 +364,5 @@ def openai_profile(context: Mapping[str, str | bool]) -> Profile:
         faults=FAULTS,
         id_max=40,
         traits=frozenset(traits),
+        carries=frozenset({"images", "files"}),
     )

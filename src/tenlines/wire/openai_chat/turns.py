@@ -62,8 +62,13 @@ def unfold(message: JsonValue, path: str) -> Turn:
         return Turn("unknown", (), path, message)
     wire_role = _string(message.get("role"))
     role = ROLES.get(wire_role, "unknown")
-    blocks = [_result(message, path)] if role == "tool" else _content(message.get("content"), f"{path}.content")
-    blocks = _reasoning(message, path) + blocks + _calls(message, path)
+    calls = _calls(message, path)
+    content = message.get("content")
+    if role == "tool":
+        blocks = [_result(message, path)]
+    else:  # empty text beside calls stands for none: several servers want it for null
+        blocks = _content(None if calls and content == "" else content, f"{path}.content")
+    blocks = _reasoning(message, path) + blocks + calls
     return Turn(role, tuple(blocks), path, message, wire_role)
 
 
@@ -278,7 +283,7 @@ def _fold_result(block: Block, raw: JsonValue) -> JsonObject:
 def _folded_content(turn: Turn, old: JsonValue, has_calls: bool) -> JsonValue:
     blocks = [block for block in turn.blocks if block.kind in ("text", "media", "other")]
     if not blocks:
-        return None if has_calls else ""
+        return None if has_calls and old != "" else ""
     if len(blocks) == 1 and not isinstance(old, list):
         only = blocks[0]
         if only.kind == "text":
