@@ -330,8 +330,8 @@ FAULTS = (
     Fault(
         "11: the view is a copy",
         D,
-        "TranscriptView(state.messages, len(state.messages)),",
-        "TranscriptView(list(state.messages), len(state.messages)),",
+        "return TranscriptView(state.messages, len(state.messages))",
+        "return TranscriptView(list(state.messages), len(state.messages))",
     ),
     Fault(
         "11: every call is looked at for each result", M, "    exchange.cursor = cursor\n", "    exchange.cursor = 0\n"

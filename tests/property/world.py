@@ -263,9 +263,9 @@ class World:
             self.run.take(ev.ModelReplied(**self.stamp(), step=started.step, reply=reply))
             return
         kind = self.chooser.pick(
-            ("RateLimited", "RateLimited", "RateLimited", "OutOfMoves", "ContextTooLong", "E", "ProtocolRejected")
+            ("RateLimited",) * 4 + ("OutOfMoves", "ContextTooLong", "E") + ("ProtocolRejected",) * 3
         )
-        violations = ("RSN-EDITED", "RSN-PREFIX", "MEDIA-PLACE", "PAIR-MISSING")
+        violations = ("RSN-EDITED", "RSN-PREFIX", "RSN-FOREIGN", "MEDIA-PLACE", "PAIR-MISSING")
         self.run.take(
             ev.ModelFailed(
                 **self.stamp(),
