@@ -1,0 +1,42 @@
+"""One run's conversation in this format."""
+
+from __future__ import annotations
+
+from tenlines.core.effects import CallModel
+from tenlines.core.transcript import JsonObject, JsonValue, Reply
+from tenlines.wire.ids import Names
+from tenlines.wire.openai_responses.decoding import Reading, decode_response
+from tenlines.wire.openai_responses.encoding import ItemEncoder, Tools, encode_request, output_limit
+from tenlines.wire.openai_responses.stream import StreamDecoder
+from tenlines.wire.profile import Target
+
+
+class Talk:
+    """Writes the requests of a run and reads its replies."""
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self._names = Names(r"[a-zA-Z0-9_-]+")
+        self._encoder, self._tools = ItemEncoder(target, self._names), Tools(self._names)
+        self._limit: int | None = None
+
+    def request(self, effect: CallModel, stream: bool) -> JsonObject:
+        """The body of the next request."""
+        self._limit = output_limit(self._target, effect)
+        tools = self._tools.encode(effect.tools)
+        choice = effect.tool_choice
+        wire_choice = choice if choice in ("auto", "none", "required") else self._names.wire(choice)
+        items = self._encoder.extend(effect.messages, effect.new_from)
+        return encode_request(self._target, effect, items, tools, wire_choice, stream=stream)
+
+    def decode(self, data: JsonValue) -> Reply:
+        """The reply in a whole response."""
+        return decode_response(data, self._reading())
+
+    def decoder(self) -> StreamDecoder:
+        """For one streamed reply."""
+        return StreamDecoder(self._reading())
+
+    def _reading(self) -> Reading:
+        limit = self._limit if self._target.profile.has("limit.silent") else None
+        return Reading(self._target.profile.provider, self._target.model, self._names.own, limit)
