@@ -20,12 +20,6 @@ def mended(schema: JsonObject, dialect: Dialect, *, rooted: bool, lost: list[str
     """The schema with an object at its root, and well-formed in the dialect's draft."""
     if rooted:
         schema = object_root(schema, References(schema), lost)
-        phrases = [words(key, schema.pop(key)) for key in ROOT_CHOICES if key in schema]
-        for phrase in phrases:
-            lose(lost, "", phrase)
-        text = described(schema, phrases)
-        if text:
-            schema["description"] = text
     out = _mended(schema, dialect, _Place(), lost)
     return out if isinstance(out, dict) else {}
 
@@ -44,6 +38,12 @@ def object_root(schema: JsonObject, references: References, lost: list[str]) -> 
     for rule in rest if isinstance(rest, list) else ():
         lose(lost, "", f"also {sketch(rule)}")
     root.pop("nullable", None)
+    phrases = [words(key, root.pop(key)) for key in (*ROOT_CHOICES, "const") if key in root]
+    for phrase in phrases:
+        lose(lost, "", phrase)
+    text = described(root, phrases)
+    if text:
+        root["description"] = text
     held = root.get("properties")
     root["properties"] = held if isinstance(held, dict) else {}
     return {"type": "object", **{key: value for key, value in root.items() if key != "type"}}

@@ -55,9 +55,9 @@ class _Place(NamedTuple):
         level = self.levels if step == "[]" else self.levels + 1
         return _Place(stepped(self.at, step), self.depth + 1, level, self.trail)
 
-    def form(self) -> _Place:
-        """The place of one form of a choice."""
-        return self._replace(depth=self.depth + 1)
+    def form(self, trail: frozenset[str]) -> _Place:
+        """The place of one form of a choice, to which some references led."""
+        return self._replace(depth=self.depth + 1, trail=trail)
 
 
 class Narrowing:
@@ -107,7 +107,7 @@ class Narrowing:
     def node(self, schema: JsonValue, place: _Place) -> JsonObject:
         """One schema anywhere below the root."""
         self._left -= 1
-        if place.depth > DEEPEST - 4 or place.levels > self._subset.levels or self._left < 0:
+        if place.depth > DEEPEST - 4 or self._left < 0:
             return self._cut({}, place, "it is nested too deep")
         kept = self._kept(schema)
         if kept is not None:
@@ -122,7 +122,11 @@ class Narrowing:
         plain = self._normal(found.schema, place, phrases)
         if "anyOf" not in plain and not self._subset.type_lists:
             plain = self._split(plain)
-        return self._choice(plain, place, phrases) if "anyOf" in plain else self._leaf(plain, place, phrases)
+        if "anyOf" in plain:
+            return self._choice(plain, place, phrases)
+        if place.levels >= self._subset.levels and plain.get("properties"):
+            return self._cut(plain, place, "it is nested too deep")
+        return self._leaf(plain, place, phrases)
 
     def _kept(self, schema: JsonValue) -> JsonObject | None:
         """A reference as it may stand; None when it is written out."""
@@ -143,7 +147,7 @@ class Narrowing:
         """What stands where a schema goes on for ever: any object, or any value where it is no object."""
         lose(self._lost, place.at, f"not described here, because {why}")
         kinds = types_of(schema)
-        if (kinds or place.levels <= self._subset.levels) and "object" not in kinds and "properties" not in schema:
+        if "object" not in kinds and "properties" not in schema:
             return self._anything(place, said_so=True)
         given = schema.get("description")
         text = given if isinstance(given, str) and given else "An object of the same form as the one around it."
@@ -242,8 +246,8 @@ class Narrowing:
         """A schema with `anyOf`: what stands beside it goes into each of its forms."""
         forms: list[JsonValue] = []
         nullable = plain.get("nullable") is True
-        for form in self._given_forms(plain, place):
-            made = self.node(form, place.form())
+        for form, trail in self._given_forms(plain, place):
+            made = self.node(form, place.form(trail))
             inner = made["anyOf"] if made.keys() <= {"anyOf", "nullable"} else [made]
             nullable = nullable or ("anyOf" in made and made.get("nullable") is True)
             forms += [one for one in (inner if isinstance(inner, list) else [made]) if one not in forms]
@@ -256,13 +260,14 @@ class Narrowing:
         text = described(plain, phrases)
         return _gathered(forms, text, nullable=nullable and self._subset.nullable)
 
-    def _given_forms(self, plain: JsonObject, place: _Place) -> list[JsonValue]:
+    def _given_forms(self, plain: JsonObject, place: _Place) -> list[tuple[JsonValue, frozenset[str]]]:
+        """The forms with what stands beside the choice, each with the references that were followed for it."""
         choice = plain.get("anyOf")
         forms = list(choice) if isinstance(choice, list) else []
         beside: JsonObject = {key: value for key, value in plain.items() if key in ASSERTIONS and key != "anyOf"}
         if not beside:
-            return forms
-        out: list[JsonValue] = []
+            return [(form, place.trail) for form in forms]
+        out: list[tuple[JsonValue, frozenset[str]]] = []
         for form in forms:
             found = resolve(form, self._references, place.trail)
             if (
@@ -270,13 +275,13 @@ class Narrowing:
                 or found.missing
                 or (beside.keys() == {"type"} and found.schema.get("type") == beside["type"])
             ):
-                out.append(form)
+                out.append((form, place.trail))
                 continue
             whole = merged(found.schema, beside)
             rest = whole.get(UNMERGED)
             if not any(isinstance(rule, dict) and "type" in rule for rule in (rest if isinstance(rest, list) else ())):
-                out.append(whole)
-        return out or [beside]
+                out.append((whole, found.trail))
+        return out or [(beside, place.trail)]
 
     def _told_apart(self, forms: list[JsonValue], place: _Place, phrases: list[str]) -> list[JsonValue]:
         """Forms whose first keys tell them apart: properties change places, or the forms become one."""

@@ -134,6 +134,8 @@ def _type(here: JsonObject, subset: Subset, picky: bool) -> Iterator[Problem]:
             known = one.lower() if subset.alone and isinstance(one, str) else one
             if known not in TYPES:
                 yield "type", f"{one!r} is no type"
+    if picky and subset.nullable and "null" in types_of(here):
+        yield "type", "null is said by `nullable`"
     if "array" in types_of(here) and "items" not in here and (picky or subset.all_required):
         yield "items", "a list must say what its items are"
     if isinstance(here.get("items"), list):
