@@ -1,0 +1,1 @@
+"""AWS Bedrock Converse: one shape of request for many families of models, each with checks of its own."""
