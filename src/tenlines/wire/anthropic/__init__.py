@@ -1,0 +1,1 @@
+"""Anthropic Messages, as Anthropic, Bedrock, Vertex, DeepSeek and llama.cpp's server speak it."""
