@@ -31,7 +31,7 @@ class StreamDecoder:
         self._text: list[str] = []
         self._refusal: list[str] = []
         self._reasoning: dict[str, list[JsonValue]] = {}
-        self._calls = _CallAssembly()
+        self._calls = CallAssembly()
         self._ending: Ending | None = None
         self._last: JsonObject = {}
 
@@ -112,7 +112,7 @@ class _OpenCall:
         return "".join(text for _, text in self.fragments)
 
 
-class _CallAssembly:
+class CallAssembly:
     """Puts the pieces of streamed calls together.
 
     Servers break every rule of the format (missing, repeated and shifted indices, late ids, repeated ids), so:
