@@ -79,12 +79,8 @@ def _amend_tool(entry: JsonValue, profile: Profile) -> tuple[JsonValue, str]:
         return entry, ""
     if profile.has("LCP-1") and not ("name" in function and "parameters" in function):
         return {**entry, "function": _NAMELESS | function}, "Gave a tool the name or the parameters that it lacked."
-    if (
-        function.get("strict") is True
-        and profile.has("OAI-C-24")
-        and problems(function.get("parameters"), "openai_strict")
-    ):
-        parameters = function.get("parameters")
+    parameters = function.get("parameters")
+    if function.get("strict") is True and profile.has("OAI-C-24") and problems(parameters, "openai_strict"):
         schema = convert(parameters if isinstance(parameters, dict) else {}, "openai_strict").schema
         if problems(schema, "openai_strict"):
             said = "Took the mark `strict` off a tool whose parameters cannot be strict."
@@ -174,7 +170,7 @@ def _cure_parts(message: JsonObject, turn: Turn, profile: Profile) -> list[Chang
         for index, part in enumerate(content)
         if not is_allowed(part, role)
     ]
-    message["content"] = kept or (None if message.get("tool_calls") else "")
+    message["content"] = kept or (None if turn.of("call") else "")
     return dropped
 
 
@@ -183,8 +179,11 @@ def _cure_calls(message: JsonObject, turn: Turn, profile: Profile) -> list[Chang
     if calls == [] and profile.has("OAI-C-5"):
         del message["tool_calls"]
         return [Change("EMPTY-MSG", path, "Left an empty list of calls out.")]
-    if not isinstance(calls, list) or not profile.has("OAI-C-6"):
+    if calls is None or not profile.has("OAI-C-6"):
         return []
+    if not isinstance(calls, list):
+        del message["tool_calls"]
+        return [Change("ARGS-TYPE", path, "Left out tool_calls that were no list.")]
     kept, changes = list[JsonValue](), []
     for index, entry in enumerate(calls):
         if not isinstance(entry, dict) or entry.get("type") in CALL_TYPES:
@@ -221,14 +220,14 @@ def _cure_reasoning(message: JsonObject, turn: Turn, profile: Profile) -> list[C
         for field in REASONING_FIELDS:
             if message.pop(field, None) is not None:
                 changes.append(Change("RSN-FOREIGN", f"{turn.path}.{field}", f"Took {field} out."))
-    has_calls = bool(message.get("tool_calls") or message.get("function_call"))
-    if _any(profile, "DSK-1", "KIM-1") and has_calls and not isinstance(message.get("reasoning_content"), str):
+    is_missing = not isinstance(message.get("reasoning_content"), str)
+    if _any(profile, "DSK-1", "KIM-1") and is_missing and unfold(message, turn.path).of("call"):
         message["reasoning_content"] = ""
         changes.append(Change("RSN-MISSING", turn.path, "Gave a message with calls an empty reasoning_content."))
     return changes
 
 
-_CURES = (_cure_content, _cure_parts, _cure_calls, _cure_speaker, _cure_reasoning)
+_CURES = (_cure_calls, _cure_content, _cure_parts, _cure_speaker, _cure_reasoning)
 
 
 def _close(turns: list[Turn], profile: Profile) -> list[Change]:

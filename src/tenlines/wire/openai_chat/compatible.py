@@ -41,8 +41,8 @@ _TEMPLATE: dict[Situation, str] = {
     "role.last": "CMP-8",
 }
 _WARNED: dict[Situation, str] = {
-    "role.system": "CMP-8",
-    "role.follows": "CMP-8",
+    "role.system": "GEN-1",
+    "role.follows": "GEN-1",
     "role.first": "GEN-1",
     "role.last": "GEN-9",
     "id.pattern": "GEN-2",

@@ -19,11 +19,11 @@ _LLAMA: dict[str, str | bool] = {"server": "llama.cpp"}
 _GENERAL: tuple[Rule, ...] = (
     Rule(
         "GEN-1",
-        ("ROLE-FIRST", "ROLE-SYSTEM"),
+        ("ROLE-FIRST", "ROLE-SYSTEM", "ROLE-ORDER"),
         "warning",
-        "One system text at the front, then a user: so begins a conversation that every format accepts.",
+        "One system text at the front, then user and assistant in turn, a user first: every format accepts that.",
         evidence="inferred",
-        fix="Put a short user message before the assistant's.",
+        fix="Join neighbours of one role, and put a short user message before an assistant that speaks first.",
         example=example(_SAID, USER),
         context=_ANY,
         needs="profile",
@@ -176,7 +176,7 @@ _COMPATIBLE: tuple[Rule, ...] = (
     Rule(
         "CMP-8",
         ("ROLE-SYSTEM", "ROLE-ORDER", "ROLE-FIRST", "ROLE-LAST"),
-        "warning",
+        "error",
         "Many chat templates want one system message, at the front, and then user and assistant in turn.",
         "Conversation roles must alternate",
         evidence="source",
@@ -188,7 +188,7 @@ _COMPATIBLE: tuple[Rule, ...] = (
     Rule(
         "CMP-9",
         ("PARAM-COMBO",),
-        "warning",
+        "error",
         "Not every tool_choice is taken: none that is named by Kimi while it thinks, no required by Qwen, only auto "
         "by GLM and Meta.",
         "is incompatible with thinking enabled",

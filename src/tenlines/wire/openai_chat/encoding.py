@@ -3,12 +3,25 @@ that a provider's prefix cache holds."""
 
 from __future__ import annotations
 
+import base64
 from functools import lru_cache
 
 import msgspec
 
 from tenlines.core.events import ToolSpec
-from tenlines.core.transcript import Assistant, Image, JsonObject, JsonValue, Message, Note, Part, Result, System, User
+from tenlines.core.transcript import (
+    Assistant,
+    File,
+    Image,
+    JsonObject,
+    JsonValue,
+    Message,
+    Note,
+    Part,
+    Result,
+    System,
+    User,
+)
 from tenlines.wire import encoder
 from tenlines.wire.ids import Ids
 from tenlines.wire.parts import NOTE_PREFIX, data_url, part_text, plain_text
@@ -226,7 +239,7 @@ def encode_message(message: Message, target: Target | Options) -> JsonObject:
         case System(text):
             return {"role": "system", "content": text}
         case User(parts):
-            return {"role": "user", "content": _user_content(parts, is_filled)}
+            return {"role": "user", "content": _user_content(parts, target.profile)}
         case Note(text):
             return {"role": "user", "content": NOTE_PREFIX + text}
         case Assistant():
@@ -310,13 +323,39 @@ def wire_id(call_id: str) -> str:
 # --- a user's parts ---------------------------------------------------------------------------------
 
 
-def _user_content(parts: tuple[Part, ...], is_filled: bool) -> JsonValue:
-    if not any(isinstance(part, Image) for part in parts):
+def _user_content(parts: tuple[Part, ...], profile: Profile) -> JsonValue:
+    is_filled = profile.has("content.filled")
+    if not any(_is_shown(part, profile) for part in parts):
         return _filled(plain_text(parts), is_filled, EMPTY)
     content: list[JsonValue] = []
     for part in parts:
-        if isinstance(part, Image):
-            content.append({"type": "image_url", "image_url": {"url": part.url or data_url(part)}})
+        if _is_shown(part, profile):
+            content.append(part_json(part))
         elif (text := part_text(part)) and (text.strip() or not is_filled):
             content.append({"type": "text", "text": text})
     return content
+
+
+_FILES = ("application/pdf", "audio/wav", "audio/mp3")
+
+
+def _is_shown(part: Part, profile: Profile) -> bool:
+    """Whether a part goes as it is; of anything else the text says what it was."""
+    if isinstance(part, Image):
+        return True
+    return isinstance(part, File) and part.media_type in _FILES and "files" in profile.carries
+
+
+def part_json(part: Part) -> JsonObject:
+    """A part of a user's message."""
+    match part:
+        case Image():
+            return {"type": "image_url", "image_url": {"url": part.url or data_url(part)}}
+        case File(media_type, data, name) if media_type in ("audio/wav", "audio/mp3"):
+            text = base64.b64encode(data).decode("ascii")
+            return {"type": "input_audio", "input_audio": {"data": text, "format": media_type[6:]}}
+        case File(media_type, data, name):
+            address = data_url(Image(media_type, data))
+            return {"type": "file", "file": {"filename": name or "file", "file_data": address}}
+        case _:
+            return {"type": "text", "text": plain_text((part,))}

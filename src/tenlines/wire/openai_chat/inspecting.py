@@ -116,8 +116,6 @@ class Inspector:
         only_reasons = bool(turn.blocks) and all(block.kind == "reasoning" for block in turn.blocks)
         if only_reasons and self._has("OAI-C-3"):
             yield self._found("OAI-C-3", turn.path, "the message has neither content nor calls, only reasoning")
-        if raw.get("tool_calls") == [] and self._has("OAI-C-5"):
-            yield self._found("OAI-C-5", f"{turn.path}.tool_calls", "tool_calls is an empty list")
         name = raw.get("name")
         if turn.role != "tool" and isinstance(name, str) and self._has("OAI-C-15") and not SPEAKER.fullmatch(name):
             yield self._found("OAI-C-15", f"{turn.path}.name", f"the name {name[:40]!r} has characters it may not")
@@ -132,8 +130,13 @@ class Inspector:
                 yield self._found("OAI-C-4", path, f"a {turn.wire_role} message may not hold {part_word(part)}")
 
     def _calls(self, turn: Turn) -> Iterator[Diagnostic]:
+        calls = turn.raw.get("tool_calls") if isinstance(turn.raw, dict) else None
+        if calls == [] and self._has("OAI-C-5"):
+            yield self._found("OAI-C-5", f"{turn.path}.tool_calls", "tool_calls is an empty list")
         if not self._has("OAI-C-6"):
             return
+        if calls is not None and not isinstance(calls, list):
+            yield self._found("OAI-C-6", f"{turn.path}.tool_calls", "tool_calls is not a list", "ARGS-TYPE")
         for block in turn.of("call"):
             if block.path.endswith(".function_call"):
                 continue

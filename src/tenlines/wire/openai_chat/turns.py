@@ -13,8 +13,8 @@ from collections.abc import Sequence
 
 from tenlines.core.transcript import File, Image, JsonObject, JsonValue, Part, Text, text_of
 from tenlines.wire.format import Frame
-from tenlines.wire.openai_chat.encoding import REASONING_FIELDS
-from tenlines.wire.parts import data_url, plain_text
+from tenlines.wire.openai_chat.encoding import REASONING_FIELDS, part_json
+from tenlines.wire.parts import plain_text
 from tenlines.wire.turns import Block, Role, Tool, Turn
 
 LEGACY_ID = "function_call"
@@ -62,13 +62,15 @@ def unfold(message: JsonValue, path: str) -> Turn:
         return Turn("unknown", (), path, message)
     wire_role = _string(message.get("role"))
     role = ROLES.get(wire_role, "unknown")
-    calls = _calls(message, path)
+    is_model = role in ("assistant", "unknown")
+    calls = _calls(message, path) if is_model else []
     content = message.get("content")
     if role == "tool":
         blocks = [_result(message, path)]
     else:  # empty text beside calls stands for none: several servers want it for null
         blocks = _content(None if calls and content == "" else content, f"{path}.content")
-    blocks = _reasoning(message, path) + blocks + calls
+    reasoning = _reasoning(message, path) if is_model else []
+    blocks = reasoning + blocks + calls
     return Turn(role, tuple(blocks), path, message, wire_role)
 
 
@@ -302,21 +304,6 @@ def _parts_json(block: Block) -> list[JsonValue]:
     if block.kind == "text":
         return [{"type": "text", "text": block.text}]
     return [part_json(part) for part in block.parts]
-
-
-def part_json(part: Part) -> JsonObject:
-    """A part of a user's message."""
-    match part:
-        case Image():
-            return {"type": "image_url", "image_url": {"url": part.url or data_url(part)}}
-        case File(media_type, data, name) if media_type in ("audio/wav", "audio/mp3"):
-            text = base64.b64encode(data).decode("ascii")
-            return {"type": "input_audio", "input_audio": {"data": text, "format": media_type[6:]}}
-        case File(media_type, data, name):
-            address = data_url(Image(media_type, data))
-            return {"type": "file", "file": {"filename": name or "file", "file_data": address}}
-        case _:
-            return {"type": "text", "text": plain_text((part,))}
 
 
 def _call_json(block: Block, message: JsonObject) -> JsonValue:
