@@ -19,6 +19,7 @@ from tenlines.drivers.threads import in_thread, loop_thread
 from tenlines.errors import ConnectionFailed, MalformedReply, ProviderError
 from tenlines.ports import Clock, Delta, OnDelta, SystemClock
 from tenlines.wire.format import Format, Piece, Talk
+from tenlines.wire.profile import Target
 from tenlines.wire.refusals import recognise
 
 TIMEOUT_S = 600.0
@@ -187,6 +188,18 @@ class Session:
         if left <= 0:
             raise ConnectionFailed("the deadline passed before the model was asked")
         return left
+
+
+def open_session(
+    transport: Transport,
+    format: Format,
+    target: Target,
+    *,
+    clock: Clock | None = None,
+    timeout_s: float = TIMEOUT_S,
+) -> Session:
+    """The conversation of one run, in a format's own way of calling tools."""
+    return Session(transport, format.talk(target), format, clock=clock, timeout_s=timeout_s)
 
 
 class _Hearing:
