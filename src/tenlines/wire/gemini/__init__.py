@@ -1,0 +1,1 @@
+"""Google Gemini's `generateContent`, as the Gemini API and Vertex AI speak it."""
