@@ -73,8 +73,8 @@ def _tool(entry: JsonValue, path: str, profile: Profile, changes: list[Change]) 
 # --- messages ---------------------------------------------------------------------------------------
 
 
-def amend(turns: list[Turn], profile: Profile) -> tuple[list[Turn], list[Change]]:
-    """Cure a stretch of turns."""
+def amend(turns: list[Turn], profile: Profile, *, is_last: bool) -> tuple[list[Turn], list[Change]]:
+    """Cure a stretch of turns. A stretch that is not the last one is followed by a user message."""
     changes: list[Change] = []
     mended: list[Turn] = []
     for turn in turns:
@@ -83,6 +83,10 @@ def amend(turns: list[Turn], profile: Profile) -> tuple[list[Turn], list[Change]
             turn = _smaller(turn, changes)
         for part in _apart(turn, profile, changes):
             mended.append(_with_text(part, changes) if part.role == "user" else part)
+    if not is_last and "pair.beside" in profile.faults and mended and mended[-1].of("result"):
+        path = mended[-1].path
+        mended.append(Turn("assistant", (Block("text", path, text=SEPARATOR),), path))
+        changes.append(Change("PAIR-ORDER", path, "Put a short message between results and a user message."))
     return (mended, changes) if changes else (turns, [])
 
 

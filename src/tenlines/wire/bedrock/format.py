@@ -63,7 +63,7 @@ class Format:
         self, turns: list[Turn], profile: Profile, artefacts: Sequence[Artefact], *, is_last: bool
     ) -> tuple[list[Turn], list[Change]]:
         """Cure a stretch of turns."""
-        return amending.amend(turns, profile)
+        return amending.amend(turns, profile, is_last=is_last)
 
 
 FORMAT = Format()

@@ -24,6 +24,7 @@ class Inspector:
 
     def __init__(self, profile: Profile, rules: Mapping[str, Rule]) -> None:
         self._profile, self._rules = profile, rules
+        self._previous: Turn | None = None
 
     def _found(self, rule_id: str, path: str, message: str, kind: str = "") -> Diagnostic:
         rule = self._rules[rule_id]
@@ -66,7 +67,9 @@ class Inspector:
         yield from self._beside(turn)
         yield from self._refused(turn)
         if turn.role == "user":
+            yield from self._behind(turn)
             yield from self._media(turn)
+        self._previous = turn
 
     def _beside(self, turn: Turn) -> Iterator[Diagnostic]:
         if self._profile.has("no_documents_beside") and turn.of("result"):
@@ -76,6 +79,13 @@ class Inspector:
         if self._profile.has("calls_alone") and turn.of("call"):
             for block in turn.of("text")[:1]:
                 yield self._found("BED-14", block.path, "text stands beside calls")
+
+    def _behind(self, turn: Turn) -> Iterator[Diagnostic]:
+        """The service joins neighbours, so what stands in the next message stands beside results all the same."""
+        before = self._previous
+        is_answer = before is not None and before.role == "user" and bool(before.of("result"))
+        if is_answer and not turn.of("result") and "pair.beside" in self._profile.faults:
+            yield self._found("BED-13", turn.path, "a user message comes directly after results")
 
     def _refused(self, turn: Turn) -> Iterator[Diagnostic]:
         if self._profile.has("no_status"):
