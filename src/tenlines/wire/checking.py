@@ -16,6 +16,7 @@ from tenlines.wire.provenance import Prefix, Provenance
 from tenlines.wire.rules import Diagnostic
 from tenlines.wire.situations import (
     KINDS,
+    for_body,
     has_media,
     is_blank,
     is_object_text,
@@ -111,6 +112,7 @@ class Checker:
     def frame(self, body: JsonObject) -> Iterator[Diagnostic]:
         """What stands beside the messages."""
         frame = self._format.frame(body)
+        self._faults = for_body(self._profile, body).faults
         self._tools = tuple(tool.name for tool in frame.tools)
         if self._provenance.needs_prefix:
             self._prefix = Prefix(body, self._format)

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from tenlines.errors import ConfigError
+from tenlines.wire.anthropic.format import FORMAT as ANTHROPIC
+from tenlines.wire.bedrock.format import FORMAT as BEDROCK
 from tenlines.wire.format import Format
+from tenlines.wire.gemini.format import FORMAT as GEMINI
+from tenlines.wire.openai_chat.format import FORMAT as OPENAI_CHAT
+from tenlines.wire.openai_responses.format import FORMAT as OPENAI_RESPONSES
 from tenlines.wire.rules import Rule
 
-FORMATS: dict[str, Format] = {}
+_ALL: tuple[Format, ...] = (OPENAI_CHAT, OPENAI_RESPONSES, ANTHROPIC, GEMINI, BEDROCK)
+
+FORMATS: dict[str, Format] = {format.name: format for format in _ALL}
 """Name -> format."""
 
 

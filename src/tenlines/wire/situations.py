@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import msgspec
+from msgspec.structs import replace
 
-from tenlines.core.transcript import File, Image, JsonValue, Text
-from tenlines.wire.profile import Situation
+from tenlines.core.transcript import File, Image, JsonObject, JsonValue, Text
+from tenlines.wire.profile import Profile, Situation
 from tenlines.wire.turns import Block, Turn
 
 KINDS: dict[Situation, str] = {
@@ -53,6 +54,18 @@ KINDS: dict[Situation, str] = {
 CONTENT_FIELDS = ("content", "output", "response")
 """Where formats keep the content of a result."""
 _WRAPPERS = ("toolResult", "functionResponse")
+
+
+_STORED_FIELDS = ("previous_response_id", "conversation")
+_ABOUT_THE_START: frozenset[Situation] = frozenset({"pair.orphan", "pair.stranger", "role.first", "message.none"})
+
+
+def for_body(profile: Profile, body: JsonObject) -> Profile:
+    """The profile for one body. Where the beginning of the conversation is stored at the other side, what a message
+    refers to may be there, and nothing is said about it."""
+    if all(body.get(field) is None for field in _STORED_FIELDS):
+        return profile
+    return replace(profile, faults={key: rule for key, rule in profile.faults.items() if key not in _ABOUT_THE_START})
 
 
 def is_object_text(text: str) -> bool:
