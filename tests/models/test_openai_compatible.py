@@ -30,6 +30,7 @@ from tenlines.errors import (
 from tenlines.models.openai_compatible import OpenAICompatible
 from tenlines.models.stainless import openai_sdk, remote_error
 from tenlines.ports import Delta
+from tenlines.wire.openai_chat.format import FORMAT as CHAT
 
 ChatServer = Any  # tests/models/conftest.py
 Ask = Callable[..., Reply]
@@ -172,13 +173,55 @@ def test_a_proxy_from_the_environment_is_not_asked_for_a_server_on_this_machine(
 
 
 def test_names_and_parameters_of_openai_itself() -> None:
-    model = OpenAICompatible("gpt-5.6", api_key="k")
-    assert (model.name, model.provider) == ("openai:gpt-5.6", "openai")
-    assert model.options.max_tokens_field == "max_completion_tokens"
-    assert model.options.effort_with_tools == "none"
+    model = OpenAICompatible("gpt-5.6", api_key="k", api="chat")
+    assert (model.name, model.target.profile.provider) == ("openai:gpt-5.6", "openai")
+    assert model.target.profile.has("limit.new_name")
+    assert model.target.profile.has("effort.none_with_tools")
     other = OpenAICompatible("gpt-5.6", "http://127.0.0.1:1/v1")
-    assert (other.name, other.options.max_tokens_field) == ("http://127.0.0.1:1/v1#gpt-5.6", "max_tokens")
-    assert other.options.effort_with_tools is None
+    assert (other.name, other.target.profile.provider) == ("http://127.0.0.1:1/v1#gpt-5.6", "127.0.0.1:1")
+    assert not other.target.profile.has("limit.new_name")
+    assert not other.target.profile.has("effort.none_with_tools")
+
+
+@pytest.mark.parametrize(
+    ("model", "base_url", "api", "chosen"),
+    [
+        ("gpt-5", None, "auto", "responses"),
+        ("gpt-5.6-terra", None, "auto", "responses"),
+        ("gpt-6-astra", None, "auto", "responses"),
+        ("o3", None, "auto", "responses"),
+        ("o4-mini", None, "auto", "responses"),
+        ("codex-mini-latest", None, "auto", "responses"),
+        ("gpt-4.1", None, "auto", "chat"),
+        ("gpt-4o", None, "auto", "chat"),
+        ("omni-moderation", None, "auto", "chat"),
+        ("gpt-5", "https://api.openai.com/v1", "auto", "responses"),
+        ("gpt-5", "http://127.0.0.1:1/v1", "auto", "chat"),
+        ("gpt-5", None, "chat", "chat"),
+        ("gpt-4o", "http://127.0.0.1:1/v1", "responses", "responses"),
+    ],
+)
+def test_which_of_the_two_apis_is_spoken(model: str, base_url: str | None, api: Any, chosen: str) -> None:
+    made = OpenAICompatible(model, base_url, "k", api=api)
+    assert (made.api, made.format.name) == (chosen, f"openai_{chosen}")
+
+
+@pytest.mark.parametrize(
+    ("address", "profile"),
+    [
+        ("https://api.deepseek.com", "deepseek"),
+        ("https://openrouter.ai/api/v1", "openrouter"),
+        ("https://x.openai.azure.com/openai/v1", "azure"),
+        ("http://127.0.0.1:1/v1", "compatible"),
+    ],
+)
+def test_the_address_says_what_is_known_of_a_server(address: str, profile: str) -> None:
+    assert OpenAICompatible("m", address).target.profile.name == profile
+
+
+def test_a_profile_of_ones_own_wins() -> None:
+    own = CHAT.profile({"server": "vllm", "model": "m"})
+    assert OpenAICompatible("m", "https://api.deepseek.com", profile=own).target.profile is own
 
 
 def test_without_a_key_openai_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -187,6 +230,10 @@ def test_without_a_key_openai_is_refused(monkeypatch: pytest.MonkeyPatch) -> Non
         OpenAICompatible("gpt-5")
     with pytest.raises(ConfigError, match="protocol"):
         OpenAICompatible("m", "http://127.0.0.1:1/v1", protocol="xml")  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="api must be one of"):
+        OpenAICompatible("m", "http://127.0.0.1:1/v1", api="xml")  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="api must be one of 'auto', 'chat'"):
+        OpenAICompatible("m", "http://127.0.0.1:1/v1", api="responses", protocol="constrained")
 
 
 # --- clients of the user's own ----------------------------------------------------------------------

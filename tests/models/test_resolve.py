@@ -32,7 +32,7 @@ def server(spec: str) -> OpenAICompatible:
 def test_openai_with_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "k")
     model = server("openai:gpt-5")
-    assert (model.name, model.options.model, model.provider) == ("openai:gpt-5", "gpt-5", "openai")
+    assert (model.name, model.target.model, model.target.profile.provider) == ("openai:gpt-5", "gpt-5", "openai")
 
 
 def test_openai_without_a_key_says_what_to_set_and_what_needs_none() -> None:
@@ -52,7 +52,7 @@ def test_openai_without_a_key_says_what_to_set_and_what_needs_none() -> None:
 )
 def test_servers(spec: str, name: str, model: str) -> None:
     found = server(spec)
-    assert (found.name, found.options.model) == (name, model)
+    assert (found.name, found.target.model) == (name, model)
 
 
 @pytest.mark.parametrize(
@@ -70,13 +70,13 @@ def test_servers(spec: str, name: str, model: str) -> None:
 )
 def test_ollamas_own_variable_is_honoured(host: str, provider: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OLLAMA_HOST", host)
-    assert server("ollama:m").provider in (provider, provider.removesuffix(":443"))
+    assert server("ollama:m").address in (f"http://{provider}/v1", "https://box/v1")
 
 
 def test_a_server_without_a_name_is_asked_for_its_only_model(chat: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TENLINES_API_KEY", "own")
     chat.say({"data": [{"id": "the-one"}]})
-    assert server(chat.url).options.model == "the-one"
+    assert server(chat.url).target.model == "the-one"
     assert chat.paths == ["/v1/models"]
     assert chat.headers[0]["authorization"] == "Bearer own"
 
@@ -116,8 +116,13 @@ def test_the_local_model_in_its_forms(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("spec", "hint"),
     [
-        ("anthropic:claude-sonnet-5", "not supported yet"),
-        ("google:gemini-3", "not supported yet"),
+        ("anthropic:claude-sonnet-5", "set ANTHROPIC_API_KEY"),
+        ("anthropic", "is incomplete: write anthropic:NAME"),
+        ("claude-sonnet-5", "Did you mean 'anthropic:claude-sonnet-5'"),
+        ("gemini-3", "Did you mean 'google:gemini-3'"),
+        ("magistral-small", "Did you mean 'mistral:magistral-small'"),
+        ("antropic:claude-sonnet-5", "Did you mean anthropic:NAME"),
+        ("litellm", "is incomplete"),
         ("gpt-5", "Did you mean 'openai:gpt-5'"),
         ("opnai:gpt-5", "Did you mean openai:NAME"),
         ("olama:m", "Did you mean ollama:NAME"),

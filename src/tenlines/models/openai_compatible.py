@@ -1,4 +1,4 @@
-"""Models behind the OpenAI Chat Completions API: OpenAI itself and every server that speaks like it."""
+"""Models behind OpenAI's APIs: OpenAI itself, and every server that speaks Chat Completions as it does."""
 
 from __future__ import annotations
 
@@ -6,17 +6,20 @@ import re
 from typing import TYPE_CHECKING, Literal, TypeAlias
 from urllib.parse import urlsplit
 
+import msgspec
+
 from tenlines.core.effects import CallModel
 from tenlines.core.transcript import JsonObject, JsonValue, Reply
 from tenlines.errors import ConfigError
-from tenlines.models.session import TIMEOUT_S, Session
+from tenlines.models.session import TIMEOUT_S, Session, open_session
 from tenlines.models.stainless import Clients, OwnClients, StainlessTransport, openai_sdk
 from tenlines.ports import Clock
 from tenlines.wire import constrained
-from tenlines.wire.format import StreamDecoder
-from tenlines.wire.openai_chat import decoding, encoding
-from tenlines.wire.openai_chat import stream as streaming
-from tenlines.wire.openai_chat.format import FORMAT
+from tenlines.wire.format import Format, StreamDecoder
+from tenlines.wire.openai_chat.compatible import profile_for_address
+from tenlines.wire.openai_chat.format import FORMAT as CHAT
+from tenlines.wire.openai_responses.format import FORMAT as RESPONSES
+from tenlines.wire.profile import Profile, Target
 
 if TYPE_CHECKING:
     import openai
@@ -24,9 +27,13 @@ if TYPE_CHECKING:
 WireProtocol: TypeAlias = Literal["native", "constrained"]
 """`native`: the server's own tool calling. `constrained`: replies held to a JSON schema, for small models."""
 
-_PATH = "/chat/completions"
-_NO_EFFORT = re.compile(r"gpt-(5\.[4-9]|[6-9])")
-"""OpenAI's models that take function tools on this endpoint only with `reasoning_effort="none"`."""
+Api: TypeAlias = Literal["auto", "chat", "responses"]
+"""`chat`: Chat Completions. `responses`: the Responses API. `auto`: Responses for those of OpenAI's own models that
+think (GPT-5 and later, the o-series): only there their reasoning goes on over the steps of a run, and the newest take
+tools only there. Chat Completions for everything else."""
+
+_PATHS = {"chat": "/chat/completions", "responses": "/responses"}
+_THINKING = re.compile(r"(gpt-([5-9]|[1-9]\d)|o\d|codex)(?![a-z])")
 
 
 class OpenAICompatible:
@@ -36,9 +43,11 @@ class OpenAICompatible:
         model: Name of the model, as the server knows it.
         base_url: Address of the API (`http://127.0.0.1:8080/v1`); None for OpenAI's own.
         api_key: Key; None takes `OPENAI_API_KEY` for OpenAI's own address, and none for any other.
+        api: Which of the two APIs: see `Api`.
         client: A ready `openai.OpenAI` to use instead. With it alone, async runs call it in a thread.
         async_client: A ready `openai.AsyncOpenAI`. With it alone, plain runs use it in an event loop of their own.
-        protocol: `native` tool calls, or `constrained` replies for small local models.
+        protocol: `native` tool calls, or `constrained` replies for small local models (over Chat Completions).
+        profile: What the server demands; None takes what is known of the address and the model.
         name: How the model is called in the journal.
         max_tokens: Most output tokens of a reply, where the run itself sets no limit.
         temperature: Sampling temperature; None leaves it to the server.
@@ -48,7 +57,7 @@ class OpenAICompatible:
 
     Raises:
         MissingExtra: The `openai` package is not installed.
-        ConfigError: There is no key, or the protocol is unknown.
+        ConfigError: There is no key, or an option is unknown.
     """
 
     def __init__(  # noqa: PLR0913  # the front door to a dozen kinds of server: every option has a name
@@ -57,9 +66,11 @@ class OpenAICompatible:
         base_url: str | None = None,
         api_key: str | None = None,
         *,
+        api: Api = "auto",
         client: openai.OpenAI | None = None,
         async_client: openai.AsyncOpenAI | None = None,
         protocol: WireProtocol = "native",
+        profile: Profile | None = None,
         name: str | None = None,
         max_tokens: int | None = None,
         temperature: float | None = None,
@@ -67,30 +78,57 @@ class OpenAICompatible:
         timeout_s: float = TIMEOUT_S,
         clock: Clock | None = None,
     ) -> None:
-        if protocol not in ("native", "constrained"):
-            raise ConfigError(f"protocol must be 'native' or 'constrained', got {protocol!r}")
-        self._transport = StainlessTransport(_clients(client, async_client, base_url, api_key), _PATH)
-        address = self._transport.address
-        host = urlsplit(address).netloc
-        self.provider = "openai" if host == "api.openai.com" else host
-        self.name = name or (f"openai:{model}" if self.provider == "openai" else f"{address}#{model}")
-        self.protocol, self.timeout_s = protocol, timeout_s
-        self._clock = clock
-        knows_new_name = self.provider == "openai" or host.endswith(".azure.com")
-        self.options = encoding.Options(
+        _must_be("protocol", protocol, ("native", "constrained"))
+        _must_be("api", api, ("auto", "chat", "responses"))
+        clients = _clients(client, async_client, base_url, api_key)
+        host = urlsplit(clients.address).netloc
+        self.api = _api(api, protocol, host, model)
+        self.format: Format = RESPONSES if self.api == "responses" else CHAT
+        self.target = Target(
+            profile=profile or _profile(self.format, host, model),
             model=model,
-            provider=self.provider,
             max_tokens=max_tokens,
-            max_tokens_field="max_completion_tokens" if knows_new_name else "max_tokens",
             temperature=temperature,
-            reasoning_effort=reasoning_effort,
-            effort_with_tools="none" if self.provider == "openai" and _NO_EFFORT.match(model) else None,
+            effort=reasoning_effort,
         )
+        self.name = name or (f"openai:{model}" if _is_openai(host) else f"{clients.address}#{model}")
+        self.address, self.protocol, self.timeout_s = clients.address, protocol, timeout_s
+        self._transport, self._clock = StainlessTransport(clients, _PATHS[self.api]), clock
 
     def session(self) -> Session:
         """One run's conversation: what was encoded is kept."""
-        talk = _Constrained(self.options) if self.protocol == "constrained" else _Native(self.options)
-        return Session(self._transport, talk, FORMAT, clock=self._clock, timeout_s=self.timeout_s)
+        if self.protocol == "constrained":
+            talk = _Constrained(self.target)
+            return Session(self._transport, talk, self.format, clock=self._clock, timeout_s=self.timeout_s)
+        return open_session(self._transport, self.format, self.target, clock=self._clock, timeout_s=self.timeout_s)
+
+
+def _must_be(option: str, value: str, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise ConfigError(f"{option} must be one of {', '.join(map(repr, allowed))}, got {value!r}")
+
+
+def _is_openai(host: str) -> bool:
+    return host == "api.openai.com"
+
+
+def _api(api: Api, protocol: WireProtocol, host: str, model: str) -> Literal["chat", "responses"]:
+    if protocol == "constrained":
+        _must_be("api", api, ("auto", "chat"))
+        return "chat"
+    if api != "auto":
+        return api
+    return "responses" if _is_openai(host) and _THINKING.match(model) else "chat"
+
+
+def _profile(format: Format, host: str, model: str) -> Profile:
+    """What is known of a server by its address. Reasoning goes back to the server that made it, and to no other."""
+    known = profile_for_address(host, model)
+    if format is CHAT:
+        return known
+    if known.name != "compatible":
+        return format.profile({"server": known.name, "model": model})
+    return msgspec.structs.replace(format.profile({"server": "vllm", "model": model}), provider=host)
 
 
 def _clients(
@@ -107,51 +145,30 @@ def _clients(
         raise ConfigError(f"{error} Set OPENAI_API_KEY, or pass api_key=") from error
 
 
-# --- the two protocols ------------------------------------------------------------------------------
+class _Constrained:
+    """Replies held to a JSON schema. Without tools there is nothing to choose between, and a reply is plain text."""
 
-
-class _Native:
-    def __init__(self, options: encoding.Options) -> None:
-        self._options, self._encoder = options, encoding.Encoder(options)
-
-    def request(self, effect: CallModel, stream: bool) -> JsonObject:
-        return encoding.encode_request(
-            self._options,
-            self._encoder.extend(effect.messages, effect.new_from),
-            self._encoder.tools(effect.tools),
-            tool_choice=effect.tool_choice,
-            max_output_tokens=effect.max_output_tokens,
-            stream=stream,
-        )
-
-    def decode(self, data: JsonValue) -> Reply:
-        return decoding.decode_response(data, self._options.provider, self._options.model)
-
-    def decoder(self) -> StreamDecoder:
-        return streaming.StreamDecoder(self._options.provider, self._options.model)
-
-
-class _Constrained(_Native):
-    """Without tools there is nothing to choose between, and a reply is plain text."""
-
-    def __init__(self, options: encoding.Options) -> None:
-        super().__init__(options)
+    def __init__(self, target: Target) -> None:
+        self._target, self._plain = target, CHAT.talk(target)
         self._writer, self._is_held = constrained.Encoder(), False
 
     def request(self, effect: CallModel, stream: bool) -> JsonObject:
+        """The body of the next request."""
         messages = self._writer.extend(effect.messages, effect.tools, effect.new_from)
         response_format = self._writer.response_format(effect.tools, effect.tool_choice)
         self._is_held = response_format is not None
         limit = effect.max_output_tokens
         return constrained.encode_request(
-            self._options, messages, response_format, max_output_tokens=limit, stream=stream
+            self._target, messages, response_format, max_output_tokens=limit, stream=stream
         )
 
     def decode(self, data: JsonValue) -> Reply:
-        reply = super().decode(data)
+        """The reply in a whole response."""
+        reply = self._plain.decode(data)
         return constrained.read_reply(reply) if self._is_held else reply
 
     def decoder(self) -> StreamDecoder:
-        if not self._is_held:
-            return super().decoder()
-        return constrained.StreamDecoder(self._options.provider, self._options.model)
+        """For one streamed reply."""
+        if self._is_held:
+            return constrained.StreamDecoder(self._target.profile.provider, self._target.model)
+        return self._plain.decoder()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import importlib
 import os
 from typing import Any, cast
 from urllib.parse import urlsplit
@@ -12,11 +13,35 @@ from tenlines.ports import Model
 
 FORMS = {
     "openai": "openai:NAME (needs OPENAI_API_KEY)",
+    "anthropic": "anthropic:NAME (needs ANTHROPIC_API_KEY)",
+    "google": "google:NAME (needs GEMINI_API_KEY)",
+    "mistral": "mistral:NAME (needs MISTRAL_API_KEY)",
+    "bedrock": "bedrock:MODEL_ID (needs AWS credentials)",
+    "litellm": "litellm:PROVIDER/NAME (whatever that library reaches)",
     "local": "local (a small model on this machine), or local:PATH (a GGUF file of your own)",
     "ollama": "ollama:NAME (a running Ollama)",
     "http": "http://host:port/v1#NAME (any OpenAI-compatible server; TENLINES_API_KEY is sent when set)",
 }
 """How a model may be written, by its first word."""
+
+PROVIDERS = {
+    "anthropic": ("tenlines.models.anthropic", "Anthropic"),
+    "google": ("tenlines.models.google", "Google"),
+    "gemini": ("tenlines.models.google", "Google"),
+    "mistral": ("tenlines.models.mistral", "Mistral"),
+    "bedrock": ("tenlines.models.bedrock", "Bedrock"),
+    "litellm": ("tenlines.models.litellm", "LiteLLM"),
+}
+"""First word of a model -> where its class is. Imported when it is asked for, as each needs an SDK."""
+
+CLIENTS = {
+    "openai": ("tenlines.models.openai_compatible", "OpenAICompatible"),
+    "anthropic": PROVIDERS["anthropic"],
+    "google": PROVIDERS["google"],
+    "mistralai": PROVIDERS["mistral"],
+    "botocore": PROVIDERS["bedrock"],
+}
+"""Package of an SDK's client -> our class that takes it."""
 
 API_KEY_VARIABLE = "TENLINES_API_KEY"
 """Holds the key for servers that are named by address; OpenAI's own key is never sent to them."""
@@ -26,8 +51,10 @@ def resolve(spec: Any) -> Model:
     """The model that `spec` stands for.
 
     Args:
-        spec: `openai:NAME`, `local`, `local:PATH`, `local:small`, `ollama:NAME`, `http(s)://host[:port]/v1#NAME`;
-            a function of the messages; a list of scripted replies; or anything with `name` and `session`.
+        spec: `openai:NAME`, `anthropic:NAME`, `google:NAME`, `mistral:NAME`, `bedrock:MODEL_ID`,
+            `litellm:PROVIDER/NAME`, `local`, `local:PATH`, `local:small`, `ollama:NAME`,
+            `http(s)://host[:port]/v1#NAME`; a function of the messages; a list of scripted replies; or anything
+            with `name` and `session`.
 
     Raises:
         ConfigError: It stands for none; the message lists the forms.
@@ -35,10 +62,12 @@ def resolve(spec: Any) -> Model:
     """
     if isinstance(spec, str):
         return _from_text(spec.strip())
-    if type(spec).__module__.split(".")[0] in ("openai", "anthropic", "google"):
+    package = type(spec).__module__.split(".")[0]
+    if package in CLIENTS:
+        module, made = CLIENTS[package]
         raise ConfigError(
             f"{type(spec).__name__} is a client, not a model: it does not say which model to ask. "
-            "Write OpenAICompatible('NAME', client=...) (from tenlines.models.openai_compatible) for an OpenAI client."
+            f"Write {made}('NAME', client=...) (from {module})."
         )
     if isinstance(spec, type):
         raise ConfigError(f"{spec.__name__} is a class, not a model; make one: {spec.__name__}(...)")
@@ -69,19 +98,24 @@ def _from_text(spec: str) -> Model:
             return _server(spec)
         case "openai" if rest:
             return _openai(rest)
+        case known if rest and known in PROVIDERS:
+            return _provider(known, rest)
         case "ollama" if rest:
             return _ollama(rest)
         case "local" if rest or not colon:
             from tenlines.models.local import LocalModel
 
             return LocalModel(rest or None)
-        case "anthropic" | "google" | "gemini":
-            raise ConfigError(
-                f"{spec!r}: this provider's own format is not supported yet. Its OpenAI-compatible endpoint, or a "
-                f"gateway in front of it, works as http(s)://host/v1#NAME. {_forms()}"
-            )
         case _:
             raise ConfigError(_unknown(spec))
+
+
+_MAKERS = {
+    "openai": ("gpt", "o1", "o3", "o4", "chatgpt"),
+    "anthropic": ("claude",),
+    "google": ("gemini",),
+    "mistral": ("mistral", "magistral", "codestral", "devstral", "ministral"),
+}
 
 
 def _unknown(spec: str) -> str:
@@ -90,11 +124,12 @@ def _unknown(spec: str) -> str:
     kind = spec.partition(":")[0].lower()
     if kind in FORMS:
         return f"{spec!r} is incomplete: write {FORMS[kind]}."
+    for maker, beginnings in _MAKERS.items():
+        if ":" not in spec and kind.startswith(beginnings):
+            return f"{spec!r} is not a model. Did you mean '{maker}:{spec}'? {_forms()}"
     close = difflib.get_close_matches(kind, FORMS, n=1, cutoff=0.6)
     if close:
         return f"{spec!r} is not a model. Did you mean {FORMS[close[0]]}? {_forms()}"
-    if ":" not in spec and kind.startswith(("gpt", "o1", "o3", "o4", "chatgpt")):
-        return f"{spec!r} is not a model. Did you mean 'openai:{spec}'? {_forms()}"
     if spec.endswith(".gguf"):
         return f"{spec!r} is not a model. Did you mean 'local:{spec}'? {_forms()}"
     return f"{spec!r} is not a model. {_forms()}"
@@ -111,11 +146,21 @@ def _openai(name: str) -> Model:
     return OpenAICompatible(name, name=f"openai:{name}")
 
 
+def _provider(kind: str, name: str) -> Model:
+    module, made = PROVIDERS[kind]
+    model: Model = getattr(importlib.import_module(module), made)(name)
+    return model
+
+
 def _ollama(name: str) -> Model:
     from tenlines.models.discover import ollama_address
     from tenlines.models.openai_compatible import OpenAICompatible
+    from tenlines.wire.openai_chat.compatible import profile as profile_of
 
-    return OpenAICompatible(name, f"{ollama_address()}/v1", api_key="ollama", name=f"ollama:{name}")
+    profile = profile_of({"server": "ollama", "model": name})
+    return OpenAICompatible(
+        name, f"{ollama_address()}/v1", api_key="ollama", api="chat", profile=profile, name=f"ollama:{name}"
+    )
 
 
 def _server(spec: str) -> Model:
@@ -132,7 +177,7 @@ def _server(spec: str) -> Model:
     base_url = url.rstrip("/") if parts.path.strip("/") else f"{parts.scheme}://{parts.netloc}/v1"
     key = os.environ.get(API_KEY_VARIABLE)
     model = name or _only_model(base_url, key)
-    return OpenAICompatible(model, base_url, api_key=key, name=f"{base_url}#{model}")
+    return OpenAICompatible(model, base_url, api_key=key, api="chat", name=f"{base_url}#{model}")
 
 
 def _only_model(base_url: str, key: str | None) -> str:

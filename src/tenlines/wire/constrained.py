@@ -35,6 +35,7 @@ from tenlines.wire.openai_chat import encoding
 from tenlines.wire.openai_chat.encoding import Options
 from tenlines.wire.openai_chat.stream import StreamDecoder as ChatStreamDecoder
 from tenlines.wire.parts import NOTE_PREFIX, plain_text
+from tenlines.wire.profile import Target
 
 _INSTRUCTIONS = """\
 You can use these tools:
@@ -229,7 +230,7 @@ def _simple(schema: JsonValue, definitions: JsonObject, depth: int) -> JsonObjec
 
 
 def encode_request(
-    options: Options,
+    options: Target | Options,
     messages: list[JsonValue],
     response_format: JsonObject | None,
     *,

@@ -1,0 +1,122 @@
+"""Anthropic's models, over the official `anthropic` package."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import msgspec
+
+from tenlines.errors import ConfigError
+from tenlines.models.session import TIMEOUT_S, Session, open_session
+from tenlines.models.stainless import Clients, OwnClients, StainlessTransport, anthropic_sdk
+from tenlines.ports import Clock
+from tenlines.wire.anthropic.format import FORMAT
+from tenlines.wire.openai_chat.compatible import profile_for_address
+from tenlines.wire.profile import Profile, Target
+
+if TYPE_CHECKING:
+    import anthropic
+
+KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
+"""Where the key is looked for."""
+
+
+class Anthropic:
+    """A model that speaks Anthropic Messages: of Anthropic itself, of a cloud, or of a compatible server.
+
+    Args:
+        model: Name of the model (`claude-...`).
+        client: A ready client of the `anthropic` package to use instead (`anthropic.Anthropic`, or that of a cloud).
+            With it alone, async runs call it in a thread.
+        async_client: The same for asyncio. With it alone, plain runs use it in an event loop of their own.
+        api_key: Key; None takes `ANTHROPIC_API_KEY` for Anthropic's own address, and none for any other.
+        base_url: Address of the server, without `/v1`; None for Anthropic's own.
+        max_tokens: Most output tokens of a reply, where the run itself sets no limit.
+        effort: How much the model shall think (`low`, `medium`, `high`, ...); None leaves it to the model.
+        temperature: Sampling temperature; None leaves it to the server. The newest models take none.
+        profile: What the server demands; None takes what is known of the model.
+        name: How the model is called in the journal.
+        timeout_s: Seconds of silence after which a request is given up. A nearer deadline of the run wins.
+        clock: Tells how far the deadline is.
+
+    Raises:
+        MissingExtra: The `anthropic` package is not installed.
+        ConfigError: There is no key.
+    """
+
+    def __init__(  # noqa: PLR0913  # a front door: every option has a name
+        self,
+        model: str,
+        *,
+        client: anthropic.Anthropic | None = None,
+        async_client: anthropic.AsyncAnthropic | None = None,
+        api_key: str | None = None,
+        base_url: str | None = None,
+        max_tokens: int | None = None,
+        effort: str | None = None,
+        temperature: float | None = None,
+        profile: Profile | None = None,
+        name: str | None = None,
+        timeout_s: float = TIMEOUT_S,
+        clock: Clock | None = None,
+    ) -> None:
+        clients = _clients(model, client, async_client, base_url, api_key)
+        host = urlsplit(clients.address).netloc
+        self.name = name or (f"anthropic:{model}" if _is_genuine(host) else f"{clients.address}#{model}")
+        self.format, self.address, self.timeout_s = FORMAT, clients.address, timeout_s
+        self.target = Target(
+            profile=profile or _profile(host, model),
+            model=model,
+            max_tokens=max_tokens,
+            temperature=temperature,
+            effort=effort,
+        )
+        self._transport, self._clock = StainlessTransport(clients, "/v1/messages"), clock
+
+    def session(self) -> Session:
+        """One run's conversation: what was encoded is kept."""
+        return open_session(self._transport, self.format, self.target, clock=self._clock, timeout_s=self.timeout_s)
+
+
+_CLOUDS = (".amazonaws.com", ".googleapis.com", ".azure.com")
+
+
+def _is_genuine(host: str) -> bool:
+    """Whether Anthropic itself is there, or a cloud that carries its models: they share signatures."""
+    return host == "api.anthropic.com" or host.endswith(_CLOUDS)
+
+
+def _profile(host: str, model: str) -> Profile:
+    """What is known of a server by its address. Thinking goes back to the server that made it, and to no other."""
+    if _is_genuine(host):
+        return FORMAT.profile({"model": model})
+    server = profile_for_address(host, model).name
+    found = FORMAT.profile({"model": model, "server": server})
+    return msgspec.structs.replace(found, provider=host) if server == "compatible" else found
+
+
+def _clients(
+    model: str,
+    client: anthropic.Anthropic | None,
+    async_client: anthropic.AsyncAnthropic | None,
+    base_url: str | None,
+    api_key: str | None,
+) -> Clients:
+    sdk = anthropic_sdk()
+    if client or async_client:
+        return Clients(sdk, client, async_client)
+    if base_url is not None:
+        # never send Anthropic's key to another server; most local ones want none
+        base_url, api_key = base_url.rstrip("/").removesuffix("/v1"), api_key or "none"
+    if api_key is None and not any(os.environ.get(key) for key in KEYS):
+        # the SDK would look through files of the user's home; a clear word is better
+        raise ConfigError(
+            f"anthropic:{model} needs a key: set {KEYS[0]}, or pass api_key= or client=. Without one, use local (a "
+            "small model on this machine)."
+        )
+    try:
+        return OwnClients(sdk, base_url, api_key)
+    except sdk.error as error:
+        raise ConfigError(f"{error} Set {KEYS[0]}, or pass api_key=") from error
