@@ -384,6 +384,10 @@ def test_what_is_no_response_is_malformed(data: Any) -> None:
         ({"prompt_tokens": 10, "completion_tokens": 1, "prompt_cache_hit_tokens": 9}, Usage(10, 1, 9)),
         ({"prompt_tokens": 10, "completion_tokens": 1, "num_cached_tokens": 0}, Usage(10, 1, 0)),
         (
+            {"completion_tokens": 1, "prompt_cache_hit_tokens": 9, "prompt_cache_miss_tokens": 1},
+            Usage(10, 1, 9),
+        ),
+        (
             {  # xAI: reasoning is not part of the output
                 "prompt_tokens": 10,
                 "completion_tokens": 4,

@@ -159,6 +159,24 @@ def test_usage_snapshots_are_not_added_up() -> None:
     assert decoder.finish().usage == Usage(7, 9)
 
 
+@pytest.mark.parametrize(
+    "last",
+    [
+        {"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 9}},
+        {"choices": [], "x_groq": {"id": "r", "usage": {"prompt_tokens": 7, "completion_tokens": 9}}},
+        {"choices": [{"delta": {}, "usage": {"prompt_tokens": 7, "completion_tokens": 9}}]},
+        {"choices": [], "usage": {"prompt_cache_hit_tokens": 0, "prompt_cache_miss_tokens": 7, "completion_tokens": 9}},
+    ],
+)
+def test_usage_where_servers_put_it(last: Any) -> None:
+    decoder = StreamDecoder()
+    decoder.feed(chunk({"content": "x"}, "stop"))
+    decoder.feed(last)
+    usage = decoder.finish().usage
+    assert usage is not None
+    assert (usage.input, usage.output) == (7, 9)
+
+
 @pytest.mark.parametrize("nothing", ["", None])
 def test_no_arguments_at_all(nothing: Any) -> None:
     assert calls(assembled([piece(0, "a", "f", nothing)])) == [("f", "")]
@@ -213,6 +231,28 @@ def test_reasoning_is_shown_and_kept_for_its_maker() -> None:
     (opaque,) = decoder.finish().opaque
     assert (opaque.provider, opaque.model) == ("p", "m")
     assert opaque.payload == {"reasoning_content": "let me", "reasoning_details": [{"a": 1}, {"b": 2}]}
+
+
+def test_pieces_of_reasoning_details_are_joined_as_they_were_one_text() -> None:
+    decoder = StreamDecoder("p", "m")
+    pieces: list[Any] = [
+        {"type": "reasoning.text", "index": 0, "text": "let "},
+        {"type": "reasoning.text", "index": 0, "text": "me", "format": "a"},
+        {"type": "reasoning.text", "index": 0, "text": None, "signature": "sig"},
+        {"type": "reasoning.text", "index": 1, "text": "next"},
+        {"type": "reasoning.encrypted", "index": 2, "data": "x"},
+        {"type": "reasoning.encrypted", "index": 2, "data": "y"},
+    ]
+    for one in pieces:
+        decoder.feed(chunk({"reasoning_details": [one]}))
+    decoder.feed(chunk(reason="stop"))
+    (opaque,) = decoder.finish().opaque
+    assert opaque.payload == {
+        "reasoning_details": [
+            {"type": "reasoning.text", "index": 0, "text": "let me", "format": "a", "signature": "sig"},
+            *pieces[3:],
+        ]
+    }
 
 
 CALLS = st.lists(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from tenlines.core.transcript import JsonObject, JsonValue
-from tenlines.wire.openai_chat.encoding import CONTINUE, REASONING_FIELDS, is_refused
+from tenlines.wire.openai_chat.encoding import CONTINUE, EMPTY, REASONING_FIELDS, is_refused
 from tenlines.wire.openai_chat.inspecting import (
     CALL_TYPES,
     MOST_TOOLS,
@@ -148,14 +148,15 @@ def _cure_content(message: JsonObject, turn: Turn, profile: Profile) -> list[Cha
         message["content"] = text if isinstance(text, str) else ""
         said = f"Replaced content that was {kind_of(content)} by {'its text' if message['content'] else 'empty text'}."
         return [Change("EMPTY-MSG", path, said)]
-    if profile.has("OAI-C-3") and content is None and _only_reasons(message, turn):
-        message["content"] = ""
-        return [Change("EMPTY-MSG", path, "Gave a message of reasoning alone an empty text.")]
+    if profile.has("OAI-C-3") and not content and _only_reasons(message, turn):
+        message["content"] = EMPTY if profile.has("content.filled") else ""
+        return [Change("EMPTY-MSG", path, "Gave a message of reasoning alone a text.")]
     return []
 
 
 def _only_reasons(message: JsonObject, turn: Turn) -> bool:
-    return bool(turn.blocks) and all(block.kind == "reasoning" for block in unfold(message, turn.path).blocks)
+    blocks = unfold(message, turn.path).blocks
+    return bool(blocks) and all(block.kind == "reasoning" for block in blocks)
 
 
 def _cure_parts(message: JsonObject, turn: Turn, profile: Profile) -> list[Change]:

@@ -6,7 +6,6 @@ What the other side got wrong is said in `Reply.remarks`, never mended in silenc
 from __future__ import annotations
 
 import json
-import math
 from typing import NamedTuple
 
 import msgspec
@@ -14,6 +13,7 @@ import msgspec
 from tenlines.core.outcomes import encodable, encodable_value
 from tenlines.core.transcript import JsonObject, JsonValue, Opaque, Reply, StopReason, ToolCall, Usage
 from tenlines.errors import MalformedReply
+from tenlines.wire import usage
 from tenlines.wire.errors import error_from
 from tenlines.wire.openai_chat.encoding import REASONING_FIELDS
 
@@ -93,7 +93,7 @@ def assemble(pieces: Pieces, ending: Ending, data: JsonObject, origin: Opaque, r
         text=encodable(pieces.text or pieces.refusal),
         calls=tuple(ToolCall(*map(encodable, (call.id, call.name, call.arguments))) for call in pieces.calls),
         stop=stop,
-        usage=decode_usage(data.get("usage"), remarks),
+        usage=decode_usage(usage_of(data), remarks),
         opaque=(msgspec.structs.replace(origin, payload=payload),) if payload else (),
         model=encodable(model) if isinstance(model, str) else "",
         remarks=tuple(remarks),
@@ -199,36 +199,42 @@ def excerpt(data: JsonValue) -> str:
 # --- usage ------------------------------------------------------------------------------------------
 
 
+def usage_of(data: JsonObject) -> JsonValue:
+    """Where the token counts of a response or a chunk are: at the top, in its choice (Moonshot), or in `x_groq`."""
+    choices = data.get("choices")
+    choice = choices[0] if isinstance(choices, list) and choices else None
+    for place in (data, choice, data.get("x_groq")):
+        if isinstance(place, dict) and place.get("usage"):
+            return place["usage"]
+    return None
+
+
 def decode_usage(data: JsonValue, remarks: list[str]) -> Usage | None:
     """Token counts in the normal form; None when there are none. What cannot be true is dropped with a remark."""
     if not isinstance(data, dict):
         return None
-    total_in, total_out = _count(data.get("prompt_tokens")), _count(data.get("completion_tokens"))
+    total_in, total_out = usage.count(data.get("prompt_tokens")), usage.count(data.get("completion_tokens"))
     details = data.get("prompt_tokens_details")
     details = details if isinstance(details, dict) else {}
-    cached = _first(details.get("cached_tokens"), data.get("prompt_cache_hit_tokens"), data.get("num_cached_tokens"))
-    written = _first(details.get("cache_write_tokens"))
+    cached = _most(
+        details.get("cached_tokens"),
+        data.get("prompt_cache_hit_tokens"),
+        data.get("num_cached_tokens"),
+        data.get("cached_tokens"),
+    )
+    hit, missed = data.get("prompt_cache_hit_tokens"), data.get("prompt_cache_miss_tokens")
+    if total_in is None:
+        total_in = usage.total(usage.count(hit), usage.count(missed))  # DeepSeek's two parts of the input
     out_details = data.get("completion_tokens_details")
-    reasoning = _count(out_details.get("reasoning_tokens")) if isinstance(out_details, dict) else None
-    if (
-        total_out is not None
-        and reasoning
-        and _count(data.get("total_tokens")) == (total_in or 0) + total_out + reasoning
-    ):
+    out_details = out_details if isinstance(out_details, dict) else {}
+    reasoning = _most(out_details.get("reasoning_tokens"), data.get("reasoning_tokens"))
+    counted = usage.count(data.get("total_tokens"))
+    if total_out is not None and reasoning and counted == (total_in or 0) + total_out + reasoning:
         total_out += reasoning  # xAI does not count reasoning as part of the output
-    if (cached or 0) + (written or 0) > (total_in if total_in is not None else math.inf):
-        remarks.append(
-            f"inconsistent usage: {cached} cached and {written} written of {total_in} input tokens; not counted"
-        )
-        cached = written = None
-    usage = Usage(total_in, total_out, cached, written, reasoning)
-    return None if usage == Usage() else usage
+    written = _most(details.get("cache_write_tokens"))
+    return usage.inclusive(total_in, total_out, remarks, cache_read=cached, cache_write=written, reasoning=reasoning)
 
 
-def _first(*values: JsonValue) -> int | None:
-    counts = [count for value in values if (count := _count(value)) is not None]
+def _most(*values: JsonValue) -> int | None:
+    counts = [count for value in values if (count := usage.count(value)) is not None]
     return max(counts) if counts else None
-
-
-def _count(value: JsonValue) -> int | None:
-    return value if type(value) is int and value >= 0 else None

@@ -19,6 +19,7 @@ from tenlines.wire.openai_chat.decoding import (
     id_of,
     name_and_arguments,
     text_of_content,
+    usage_of,
 )
 from tenlines.wire.openai_chat.encoding import REASONING_FIELDS
 
@@ -43,10 +44,12 @@ class StreamDecoder:
             RemoteError: It is an error object; what came before it is void.
         """
         data = checked(chunk)
-        for field in ("model", "usage"):
-            if data.get(field):
-                self._last[field] = data[field]  # usage may come as several growing snapshots: the last one counts
         choices = data.get("choices")
+        usage = usage_of(data)
+        if usage:
+            self._last["usage"] = usage  # it may come as several growing snapshots: the last one counts
+        if data.get("model"):
+            self._last["model"] = data["model"]
         if not isinstance(choices, list) or not choices:
             return Piece()
         choice = choices[0]
@@ -95,7 +98,27 @@ def _joined(values: list[JsonValue]) -> JsonValue:
     texts = [value for value in values if isinstance(value, str)]
     if len(texts) == len(values):
         return "".join(texts)
-    return [item for value in values for item in (value if isinstance(value, list) else [value])]
+    details: list[JsonValue] = []
+    for value in values:
+        for item in value if isinstance(value, list) else [value]:
+            grown = _continued(details[-1], item) if details else None
+            if grown is None:
+                details.append(item)
+            else:
+                details[-1] = grown
+    return details
+
+
+def _continued(last: JsonValue, item: JsonValue) -> JsonValue:
+    """Two neighbouring pieces of one text of OpenRouter's `reasoning_details` as one; None for anything else."""
+    if not isinstance(last, dict) or not isinstance(item, dict) or item.get("index") != last.get("index"):
+        return None
+    field = {"reasoning.text": "text", "reasoning.summary": "summary"}.get(str(item.get("type")))
+    if field is None or item.get("type") != last.get("type") or item.get("id", last.get("id")) != last.get("id"):
+        return None
+    texts = [piece[field] for piece in (last, item) if isinstance(piece.get(field), str)]
+    joined: JsonObject = {**last, **{key: value for key, value in item.items() if value is not None}}
+    return {**joined, field: "".join(text for text in texts if isinstance(text, str))} if texts else joined
 
 
 class _OpenCall:
