@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import takewhile
 
 from msgspec.structs import replace
 
@@ -28,6 +29,7 @@ from tenlines.wire.anthropic.inspecting import (
     server_call,
     server_result,
 )
+from tenlines.wire.anthropic.turns import fold_frame, frame, unfold
 from tenlines.wire.profile import Profile
 from tenlines.wire.rules import Change
 from tenlines.wire.schemas import convert
@@ -44,8 +46,29 @@ def amend_frame(body: JsonObject, profile: Profile) -> tuple[JsonObject, list[Ch
     body, changes = dict(body), list[Change]()
     changes += _amend_parameters(body, profile)
     changes += _amend_tools(body)
+    changes += _amend_beginning(body, profile)
     changes += _amend_marks(body)
     return body, changes
+
+
+def _amend_beginning(body: JsonObject, profile: Profile) -> list[Change]:
+    """System messages before the conversation go beside it, where the model takes others inside."""
+    messages = body.get("messages")
+    if not profile.has("system-inside") or not isinstance(messages, list):
+        return []
+    leading = list(takewhile(_is_system, (unfold(one, f"messages[{at}]") for at, one in enumerate(messages))))
+    if not leading:
+        return []
+    amended = fold_frame(body, [*frame(body).system, *leading], frame(body).tools)
+    body.clear()
+    body.update(amended)
+    body["messages"] = messages[len(leading) :]
+    said = "Moved the system message to its place beside the messages."
+    return [Change("ROLE-SYSTEM", turn.path, said) for turn in leading]
+
+
+def _is_system(turn: Turn) -> bool:
+    return turn.role == "system"
 
 
 def _amend_parameters(body: JsonObject, profile: Profile) -> list[Change]:
@@ -196,7 +219,7 @@ def amend(turns: list[Turn], profile: Profile, *, is_last: bool) -> tuple[list[T
     cured = [_amend_blocks(turn, profile, changes) for turn in turns]
     cured = _amend_servers(cured, changes, is_last=is_last)
     if profile.has("system-inside"):
-        cured = _amend_places(cured, changes)
+        cured = _amend_places(cured, changes, is_last=is_last)
     if is_last and profile.has("prefill") and cured and cured[-1].role == "assistant":
         cured[-1] = _amend_ending(cured[-1], changes)
     kept = [turn for turn, before in zip(cured, _padded(cured, turns), strict=True) if turn.blocks or not before]
@@ -280,14 +303,14 @@ def _amend_servers(turns: list[Turn], changes: list[Change], *, is_last: bool) -
     return [replace(turn, blocks=tuple(one for one in turn.blocks if one.path not in dropped)) for turn in turns]
 
 
-def _amend_places(turns: list[Turn], changes: list[Change]) -> list[Turn]:
-    """Turn system messages into user text where they may not stand."""
+def _amend_places(turns: list[Turn], changes: list[Change], *, is_last: bool) -> list[Turn]:
+    """Turn system messages into user text where they may not stand. Those at the very beginning are left to
+    `amend_frame`, which has a better place for them."""
     cured: list[Turn] = []
     for index, turn in enumerate(turns):
-        after = turns[index + 1] if index + 1 < len(turns) else None
-        before = cured[-1] if cured else None
-        is_wrong = not may_precede_system(before) or (after is not None and after.role != "assistant")
-        if turn.role != "system" or not is_wrong:
+        after = turns[index + 1].role if index + 1 < len(turns) else "" if is_last else "user"
+        is_leading = all(one.role == "system" for one in cured)
+        if turn.role != "system" or is_leading or (may_precede_system(cured[-1]) and after in ("assistant", "")):
             cured.append(turn)
             continue
         text = "\n\n".join(block.text for block in turn.of("text"))

@@ -124,10 +124,10 @@ class MessagesEncoder(Encoder):
         blocks = self._plain(message) if kept is None else kept.blocks
         if self._profile.has("thinking-back") and not any(_is_reasoning(block) for block in blocks) and blocks:
             blocks.insert(0, dict(EMPTY_THINKING))
-        if not blocks:
-            return  # a reply that said nothing is never sent back
         if self.awaits_user:
             self._entries.append(self.closing())
+        if not blocks:
+            return  # a reply that said nothing is never sent back
         self.append({"role": "assistant", "content": blocks})
         self._called += [_At(index, self.names.wire(call.name)) for call in message.calls]
         if kept is not None and kept.is_paused:
@@ -177,10 +177,11 @@ class MessagesEncoder(Encoder):
         held = payload.get("blocks")
         for block in held if isinstance(held, list) else ():
             position = call_position(block)
-            if position is None:
+            if position is None or not isinstance(block, dict):
                 blocks.append(block)
-            elif isinstance(block, dict) and 0 <= position < len(message.calls):
-                seen.append(position)
+                continue
+            seen.append(position)
+            if position < len(message.calls):
                 extra = {key: value for key, value in block.items() if key != "call"}
                 blocks.append(self._call(message.calls[position], extra))
         if sorted(seen) != list(range(len(message.calls))):

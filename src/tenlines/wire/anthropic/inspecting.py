@@ -27,6 +27,7 @@ class Inspector:
         self._marks, self._is_short = 0, False
         self._previous: Turn | None = None
         self._speaker: Turn | None = None
+        self._is_well_placed = True
         self._index = 0
         self._at_work: dict[str, Block] = {}
         """Calls of servers' tools without a result, by id."""
@@ -103,11 +104,12 @@ class Inspector:
         if not self._profile.has("system-inside"):
             return
         before = self._previous
+        if before is not None and before.role == "system" and turn.role == "user" and self._is_well_placed:
+            yield _found("ANT-6", before.path, "a system message is followed by a user's")
+        self._is_well_placed = may_precede_system(before) and not (before is not None and before.of("call"))
         if turn.role == "system" and not may_precede_system(before):
             what = "is the first message" if before is None else f"comes after {before.wire_role or before.role}"
             yield _found("ANT-6", turn.path, f"a system message {what}")
-        if before is not None and before.role == "system" and turn.role == "user":
-            yield _found("ANT-6", before.path, "a system message is followed by a user's")
 
     def _thinking(self, block: Block) -> Iterator[Diagnostic]:
         if self._profile.has("signed") and not looks_signed(block.raw):
