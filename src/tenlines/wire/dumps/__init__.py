@@ -1,0 +1,1 @@
+"""What frameworks write to disk, as turns: one file per source, pure and total."""
