@@ -62,6 +62,7 @@ class Speaker(Protocol):
         busy: Status of an answer that says that the server has too much to do (529, 503).
         refusal: What the provider says to a request that breaks a rule, and the rule's id.
         overflow: What it says to a request that is too long.
+        artefact: What of a reply with calls must go back verbatim with the next request (a signature); "" for nothing.
         can_hang_up: Whether cancelling a run under asyncio closes the connection (a blocking client cannot).
     """
 
@@ -71,6 +72,7 @@ class Speaker(Protocol):
     busy: int
     refusal: tuple[str, str]
     overflow: str
+    artefact: str
     can_hang_up: bool
 
     def model(self, url: str) -> Model:
@@ -354,6 +356,7 @@ class Scenarios:
         assert server.diagnostics == []
         assert len(server.bodies) == 2
         assert server.streams == [watched, watched]
+        assert self.speaker.artefact in json.dumps(server.bodies[1])
         usage = run.replies[0].usage
         assert usage is not None
         assert (usage.input, usage.cache_read, usage.output) == (100, 60, 7)
