@@ -106,17 +106,13 @@ class TurnMender:
     def _role(self, turn: Turn) -> Turn | None:
         if turn.role != "unknown" or "role.unknown" not in self._faults or (is_opaque(turn) and not turn.wire_role):
             return turn
-        if not isinstance(turn.raw, dict):
+        known = known_role(turn, self._profile.results_in)
+        if known is None:
             self._log.say("role.unknown", turn.path, f"dropped what is no message: {_quoted(turn.raw)}")
             return None
-        role = _ROLES.get(turn.wire_role.lower()) or ("assistant" if turn.of("call") else "user")
-        blocks = turn.blocks
-        if role == "tool":
-            role = self._profile.results_in
-            blocks = blocks if turn.of("result") else (_foreign_result(turn),)
         named = f"the role {turn.wire_role!r}" if turn.wire_role else "a message without a role"
-        self._log.say("role.unknown", turn.path, f"{named} became {role!r}")
-        return Turn(role, blocks, turn.path)
+        self._log.say("role.unknown", turn.path, f"{named} became {known.role!r}")
+        return known
 
     def _split(self, turn: Turn) -> list[Turn]:
         """Calls and results in messages of their own, where they may stand."""
@@ -259,6 +255,16 @@ class TurnMender:
             self._log.say("reasoning.unsigned", path, "dropped reasoning without a signature")
         blocks = (_unsigned(block) if block.path in dropped else block for block in turn.blocks)
         return replace(turn, blocks=tuple(block for block in blocks if block is not None))
+
+
+def known_role(turn: Turn, results_in: TurnRole) -> Turn | None:
+    """A message with a role of another format, as what it is in this one; None when it is no message at all."""
+    if not isinstance(turn.raw, dict):
+        return None
+    role = _ROLES.get(turn.wire_role.lower()) or ("assistant" if turn.of("call") else "user")
+    if role != "tool":
+        return Turn(role, turn.blocks, turn.path)
+    return Turn(results_in, turn.of("result") or (_foreign_result(turn),), turn.path)
 
 
 def _unsigned(block: Block) -> Block | None:
