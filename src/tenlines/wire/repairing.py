@@ -87,13 +87,10 @@ def _repaired(
     repairer = Repairer(format, profile, artefacts, body=body, promised=promised)
     turns = [done for turn in originals for done in repairer.take(turn)]
     turns += repairer.close()
-    framed = repairer.framed()
-    if not repairer.changes:
-        return body, []
     raws = {id(turn): message for turn, message in zip(originals, messages, strict=True)}
     folded: list[JsonValue] = [raws[id(turn)] if id(turn) in raws else format.fold(turn) for turn in turns]
-    whole, more = format.amend_frame({**framed, format.list_field: folded}, profile)  # now that the messages are mended
-    return whole, [*repairer.changes, *(one for one in more if one not in repairer.changes)]
+    whole = repairer.framed(folded)
+    return (whole, repairer.changes) if repairer.changes else (body, [])
 
 
 class Repairer:
@@ -150,8 +147,9 @@ class Repairer:
             yield from self._gather(ordered)
         yield from self._finish(is_last=True)
 
-    def framed(self) -> JsonObject:
-        """The body as it was given, with everything but its messages repaired. Called after `close`."""
+    def framed(self, messages: list[JsonValue]) -> JsonObject:
+        """The body as it was given, with these messages in it and everything beside them repaired. Called after
+        `close`: some of what stands beside depends on what became of the messages."""
         body = self._body if self._body is not None else {}
         frame = self._format.frame(body)
         tools = tuple(self._renamed(tool) for tool in frame.tools)
@@ -163,7 +161,7 @@ class Repairer:
         if body.get("tools") == [] and "tools.empty" in self._profile.faults:
             self._log.say("tools.empty", "tools", "left out the empty list of tools")
             body = {key: value for key, value in body.items() if key != "tools"}
-        body, changes = self._format.amend_frame(body, self._profile)
+        body, changes = self._format.amend_frame({**body, self._format.list_field: messages}, self._profile)
         self._log.changes.extend(changes)
         return body
 

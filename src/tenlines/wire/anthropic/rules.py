@@ -192,7 +192,7 @@ RULES: tuple[Rule, ...] = (
         ("PAIR-ORDER",),
         "error",
         "In a message with results they come first.",
-        "at the beginning of this message",
+        "`tool_result` block(s) at the beginning of this message",
         fix="Put everything else behind the results.",
         example=_body(_ASK, _says(_use()), _answers(_text("here:"), _result())),
     ),
@@ -402,7 +402,7 @@ RULES: tuple[Rule, ...] = (
         "error",
         "Models from 4.7 on take no thinking budget and no sampling parameters, those up to 4.5 no adaptive thinking, "
         "and some cannot stop thinking.",
-        "is not supported for this model",
+        '"thinking.type.enabled" is not supported for this model',
         fix="Ask for thinking in the model's own way; leave sampling parameters out.",
         example=_body(_ASK, thinking=_BUDGET),
         context={"model": "claude-opus-4-8"},

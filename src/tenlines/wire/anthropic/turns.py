@@ -85,6 +85,8 @@ def fold(turn: Turn) -> JsonValue:
         original = unfold(turn.raw, turn.path)
         if original.role == turn.role and original.blocks == turn.blocks:
             return turn.raw
+    if turn.role == "unknown" and not turn.blocks and turn.raw is None:
+        return None
     rest = turn.raw if isinstance(turn.raw, dict) else {}
     foreign = ("role", "content", "tool_call_id", "tool_calls", "name")
     role = turn.role if turn.role in _ROLES else turn.wire_role or "user"
