@@ -29,7 +29,7 @@ from tenlines.core.transcript import (
     Usage,
     User,
 )
-from tenlines.errors import AuthRejected, MalformedReply, Overloaded, ProviderError, RemoteError
+from tenlines.errors import AuthRejected, ConnectionFailed, MalformedReply, Overloaded, ProviderError, RemoteError
 from tenlines.wire.checking import check
 from tenlines.wire.gemini.encoding import CONTINUE, DUMMY, START
 from tenlines.wire.gemini.format import FORMAT, Talk
@@ -561,6 +561,13 @@ def test_what_is_no_response(data: Any) -> None:
 def test_an_error_under_a_good_status() -> None:
     with pytest.raises(Overloaded, match="overloaded"):
         decode([{"error": {"code": 503, "message": "The model is overloaded.", "status": "UNAVAILABLE"}}])
+
+
+def test_a_stream_that_came_as_a_list_of_its_chunks() -> None:
+    half = response({"text": "It is"}, finish=None)
+    assert decode([half, response({"text": " 5."})]).text == "It is 5."
+    with pytest.raises(ConnectionFailed):
+        decode([half, half])
 
 
 # --- whatever comes ---------------------------------------------------------------------------------
