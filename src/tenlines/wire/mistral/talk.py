@@ -1,0 +1,30 @@
+"""One run's conversation with Mistral."""
+
+from __future__ import annotations
+
+from tenlines.core.effects import CallModel
+from tenlines.core.transcript import JsonObject, JsonValue, Reply
+from tenlines.wire.mistral.decoding import Reading, decode_response
+from tenlines.wire.mistral.encoding import Writer
+from tenlines.wire.mistral.stream import StreamDecoder
+from tenlines.wire.profile import Target
+
+
+class Talk:
+    """How one run's requests are written and its replies are read."""
+
+    def __init__(self, target: Target) -> None:
+        self._writer = Writer(target)
+        self._reading = Reading(self._writer.names, target.profile.provider, target.model)
+
+    def request(self, effect: CallModel, stream: bool) -> JsonObject:
+        """The body of the next request; O(new)."""
+        return self._writer.request(effect, stream)
+
+    def decode(self, data: JsonValue) -> Reply:
+        """The reply in a whole response."""
+        return decode_response(data, self._reading)
+
+    def decoder(self) -> StreamDecoder:
+        """For one streamed reply."""
+        return StreamDecoder(self._reading)
