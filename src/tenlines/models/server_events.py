@@ -44,7 +44,8 @@ class EventReader:
 
     def rest(self) -> Event | None:
         """The event that was begun when the stream ended, without the blank line that should close it."""
-        list(self._take(self._line.decode()))
+        if self._line:
+            list(self._take(self._line.decode()))
         event = Event(self._name, "\n".join(self._data))
         return event if event.data else None
 
