@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from tenlines.core.outcomes import bounded
 from tenlines.core.transcript import JsonObject, JsonValue
 from tenlines.wire.openai_responses.inspecting import (
+    CALLS,
+    OUTPUTS,
     Batch,
     Company,
     is_dangling,
@@ -22,7 +24,7 @@ from tenlines.wire.openai_responses.rules import MOST_OUTPUT, PREFIXES
 from tenlines.wire.openai_responses.turns import fold, unfold
 from tenlines.wire.profile import Artefact, Profile
 from tenlines.wire.rules import Change
-from tenlines.wire.turns import Turn
+from tenlines.wire.turns import Block, Turn
 
 # --- what needs the whole body ------------------------------------------------------------------------
 
@@ -64,7 +66,7 @@ class _Walk:
             self.changes.append(Change("RSN-MISSING", path, f"Took {what} out, as nothing is stored."))
             return []
         self._strips = self._strips and is_models(item)
-        if self._strips and isinstance(item.get("id"), str) and kind_of(item) in ("message", "function_call"):
+        if self._strips and isinstance(item.get("id"), str) and kind_of(item) in PREFIXES:
             self.changes.append(Change("RSN-MISSING", path, f"Took the id {item['id']} off, whose reasoning is gone."))
             item = _stripped(item)
         return self._once(item, path)
@@ -76,6 +78,8 @@ class _Walk:
         first = self._seen.setdefault(item_id, item)
         if first is item:
             return [item]
+        if _nature(first) == _nature(item) and kind_of(item) in CALLS:
+            return [item]  # what becomes of its output is seen in its stretch
         if _nature(first) == _nature(item) or kind_of(item) not in PREFIXES:
             self.changes.append(Change("ID-DUP", path, f"Took out the item {item_id}, which stood there before."))
             return []
@@ -99,7 +103,7 @@ def amend(
 ) -> tuple[list[Turn], list[Change]]:
     """Cure one stretch of items."""
     changes: list[Change] = []
-    for cure in (_cure_items, _cure_reasoning, _cure_company, _cure_batches):
+    for cure in (_cure_twins, _cure_items, _cure_reasoning, _cure_company, _cure_batches):
         turns = cure(turns, profile, artefacts, changes)
     return _cure_triggers(turns, profile, changes, is_last=is_last), changes
 
@@ -107,6 +111,36 @@ def amend(
 def _item(turn: Turn) -> JsonObject:
     item = fold(turn)
     return dict(item) if isinstance(item, dict) else {}
+
+
+def _cure_twins(
+    turns: list[Turn], profile: Profile, artefacts: Sequence[Artefact], changes: list[Change]
+) -> list[Turn]:
+    """Take out calls that stood there twice as the very same item: nobody made them twice.
+
+    The second one has got an id and an output of its own by now; its output goes too, if it says nothing new.
+    """
+    if not profile.has("OAI-R-7"):
+        return turns
+    outputs = {block.id: block for turn in turns for block in turn.of("result")}
+    first: dict[tuple[str, ...], Block] = {}
+    gone: set[str] = set()
+    for turn in turns:
+        twin = (*marks_of(turn.raw), *_nature(turn.raw)) if isinstance(turn.raw, dict) and "id" in turn.raw else ()
+        for block in turn.of("call") if twin else ():
+            kept = first.setdefault(twin, block)
+            if (
+                kept is not block
+                and block.raw is None
+                and _says_nothing_new(outputs.get(block.id), outputs.get(kept.id))
+            ):
+                gone.add(block.id)
+                changes.append(Change("ID-DUP", turn.path, f"Took out a call that stood there twice, {kept.id!r}."))
+    return [turn for turn in turns if not any(block.id in gone for block in turn.blocks if block.id)] if gone else turns
+
+
+def _says_nothing_new(output: Block | None, first: Block | None) -> bool:
+    return output is None or output.is_synthetic or (first is not None and output.parts == first.parts)
 
 
 def _cure_items(
@@ -130,7 +164,7 @@ def _cure_summary(item: JsonObject, path: str, profile: Profile) -> list[Change]
 
 
 def _cure_output(item: JsonObject, path: str, profile: Profile) -> list[Change]:
-    is_output = kind_of(item) in ("function_call_output", "custom_tool_call_output")
+    is_output = kind_of(item) in OUTPUTS
     if not is_output or not output_problem(item.get("output")) or not profile.has("OAI-R-13"):
         return []
     item["output"] = _as_text(item["output"])
@@ -189,7 +223,7 @@ _DANGLING = "led to nothing"
 
 
 def _has_own_id(item: JsonObject) -> bool:
-    return isinstance(item.get("id"), str) and kind_of(item) in ("message", "function_call", "custom_tool_call")
+    return isinstance(item.get("id"), str) and kind_of(item) in ("message", *CALLS)
 
 
 def _unusable(item: JsonObject, behind: JsonObject, profile: Profile) -> str:

@@ -27,6 +27,7 @@ from tenlines.core.transcript import (
     Part,
     Result,
     System,
+    Text,
     ToolCall,
     User,
 )
@@ -53,7 +54,7 @@ class ItemEncoder(Encoder):
         self._provider, self._family = target.profile.provider, family(target.model)
         self._needs_encrypted = target.profile.has("encrypted")
         self._is_adjacent = "pair.gap" in target.profile.faults
-        self._shows_media = "media.result" not in target.profile.faults
+        self._carries = target.profile.carries
         self._custom: set[str] = set()
 
     def add(self, message: Message) -> None:
@@ -62,7 +63,7 @@ class ItemEncoder(Encoder):
             case System(text):
                 self._system(text)
             case User(parts):
-                self.append({"type": "message", "role": "user", "content": input_parts(parts) or [input_text("")]})
+                self.append({"type": "message", "role": "user", "content": self._parts(parts, "") or [input_text("")]})
             case Note(text):
                 self.append({"type": "message", "role": "user", "content": [input_text(NOTE_PREFIX + text)]})
             case Assistant():
@@ -84,9 +85,21 @@ class ItemEncoder(Encoder):
 
     def _result(self, message: Result) -> JsonObject:
         kind = "custom_tool_call_output" if message.call_id in self._custom else "function_call_output"
-        has_media = self._shows_media and any(isinstance(part, Image | File) for part in message.parts)
-        output: JsonValue = input_parts(message.parts) if has_media else plain_text(message.parts)
+        parts = self._parts(message.parts, "result_")
+        is_text = all(isinstance(part, dict) and part.get("type") == "input_text" for part in parts)
+        output: JsonValue = plain_text(message.parts) if is_text else parts
         return {"type": kind, "call_id": IDS.wire(message.call_id), "output": output}
+
+    def _parts(self, parts: Sequence[Part], place: str) -> list[JsonValue]:
+        """Parts for the model, with a few words in the place of what the server does not take."""
+        has_images, has_files = f"{place}images" in self._carries, f"{place}files" in self._carries
+        return input_parts(
+            [
+                Text(part_text(part)) if isinstance(part, Image | File) and not fits else part
+                for part in parts
+                for fits in [has_images if isinstance(part, Image) else has_files]
+            ]
+        )
 
     def _assistant(self, message: Assistant) -> list[JsonObject]:
         blocks = self._blocks(message)

@@ -6,11 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from tenlines.core.outcomes import quote
 from tenlines.core.transcript import JsonObject, JsonValue
-from tenlines.wire.openai_responses.encoding import is_message
+from tenlines.wire.openai_responses.encoding import CUSTOM_CALL, is_message
 from tenlines.wire.openai_responses.rules import ENCRYPTED, MOST_OUTPUT, PREFIXES
 from tenlines.wire.profile import Artefact, Profile
 from tenlines.wire.rules import Diagnostic, Rule
 from tenlines.wire.turns import Turn
+
+CALLS = ("function_call", CUSTOM_CALL)
+OUTPUTS = ("function_call_output", "custom_tool_call_output")
 
 
 class Inspector:
@@ -44,7 +47,7 @@ class Inspector:
         kind = kind_of(item)
         if kind == "reasoning":
             yield from self._reasoning(item, turn.path)
-        elif kind in ("function_call_output", "custom_tool_call_output"):
+        elif kind in OUTPUTS:
             yield from self._output(item, turn.path)
         elif kind == "item_reference" and self._is_stateless:
             yield from self._say("OAI-R-10", "RSN-MISSING", turn.path, "a reference to an item that is not stored")
@@ -172,8 +175,7 @@ class Batch:
 
     def take(self, kind: str) -> bool:
         """The next item; whether it is a call that comes too late for its batch."""
-        is_call = kind in ("function_call", "custom_tool_call")
-        is_output = kind in ("function_call_output", "custom_tool_call_output")
+        is_call, is_output = kind in CALLS, kind in OUTPUTS
         is_late = is_call and self._state == "outputs"
         if kind == "reasoning":
             self._state = "reasoning"

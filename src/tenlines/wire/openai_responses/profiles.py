@@ -73,9 +73,8 @@ LLAMA_CPP = msgspec.structs.replace(
     name="openai_responses:llama.cpp",
     provider="llama.cpp",
     sources="tried",
-    faults={**STRICT.faults, "media.result": "OAI-R-13"},
     traits=_EVERYWHERE | {"limit.silent"},
-    carries=frozenset({"images", "reasoning"}),
+    carries=frozenset({"images", "result_images", "reasoning"}),
 )
 
 _SERVERS = {

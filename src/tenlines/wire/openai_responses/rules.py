@@ -176,10 +176,10 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "OAI-R-13",
-        ("ARGS-TYPE", "EMPTY-MSG", "MEDIA-PLACE"),
+        ("ARGS-TYPE", "EMPTY-MSG"),
         "error",
         "The output of a call is text, or a list of input_text, input_image and input_file parts; at most 10,485,760 "
-        "characters. Some servers take text alone.",
+        "characters.",
         "expected one of a string or array of objects",
         evidence="reported",
         fix="Write anything else as JSON text.",

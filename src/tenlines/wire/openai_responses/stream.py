@@ -177,13 +177,13 @@ class StreamDecoder:
 
     def _open_slot(self, event: JsonObject, name: str) -> _Slot | None:
         """The item that is open, for an event without an index and with no id that is known."""
-        last = self._slots[-1] if self._slots else None
-        if last is None or last.done is not None:
-            return None
-        if not name:
-            return last
-        item = event.get("item")  # a finished item may have another id than it began with
-        return last if isinstance(item, dict) and item.get("type") == last.assembled().get("type") else None
+        waiting = [slot for slot in self._slots if slot.done is None]
+        item = event.get("item")
+        if isinstance(item, dict):  # a finished item may have lost its id, or have another one than it began with
+            alike = [slot for slot in waiting if slot.assembled().get("type") == item.get("type")]
+            called = [slot for slot in alike if slot.begun.get("call_id") == item.get("call_id")]
+            return next(iter(called or alike), None)
+        return waiting[-1] if waiting and not name else None
 
     # --- the end ------------------------------------------------------------------------------------
 
