@@ -20,6 +20,7 @@ from tenlines.wire.bedrock.binary import from_sdk, to_sdk
 from tenlines.wire.bedrock.format import FORMAT
 from tenlines.wire.checking import check
 from tenlines.wire.profile import Profile, Target
+from tenlines.wire.repairing import repair
 from tenlines.wire.turns import Block, Tool, Turn
 
 JSON = st.recursive(
@@ -293,3 +294,52 @@ def test_the_way_to_the_sdk_and_back(pieces: list[bytes], given_json: Any) -> No
     content.append({"reasoningContent": {"redactedContent": b"\x00"}})
     body = {"messages": [{"role": "user", "content": content}]}
     assert repr(to_sdk(from_sdk(body))) == repr(body)
+
+
+PICTURE = {"format": "png", "source": {"bytes": "aGk="}}
+THINKING = {"reasoningContent": {"reasoningText": {"text": "h"}}}
+
+# --- repairs ----------------------------------------------------------------------------------------
+
+IDS = st.sampled_from(["a", "b", "c 1", "", "x" * 70])
+GIVEN = st.sampled_from([{}, "{}", "{", {"a": 1}, None, [1]])
+ANSWERS = st.sampled_from([[], [{"text": ""}], [{"text": "x"}], None, "s", [{"image": PICTURE}]])
+BROKEN = st.one_of(
+    st.sampled_from(["", "x", " ", "y"]).map(lambda text: {"text": text}),
+    st.builds(rules.call, IDS, st.sampled_from(["f", "g.h", ""]), GIVEN),
+    st.builds(
+        lambda call_id, fields: {"toolResult": {"toolUseId": call_id, **fields}},
+        IDS,
+        st.fixed_dictionaries({}, optional={"content": ANSWERS, "status": st.sampled_from(["error", "success"])}),
+    ),
+    st.sampled_from([rules.DOCUMENT, THINKING, {"cachePoint": {"type": "default"}}]),
+)
+TURNS = st.one_of(
+    st.fixed_dictionaries(
+        {
+            "role": st.sampled_from(["user", "assistant", "user", "assistant", "system", "tool"]),
+            "content": st.lists(BROKEN, max_size=4),
+        }
+    ),
+    MESSAGE,
+)
+TOOLS = st.sampled_from([rules.tool(), {"toolSpec": {"name": "g.h", "description": ""}}, {"cachePoint": {}}])
+BODIES = st.fixed_dictionaries(
+    {"messages": st.lists(TURNS, max_size=6)},
+    optional={
+        "system": st.sampled_from([[{"text": ""}], [{"text": "s"}]]),
+        "toolConfig": st.fixed_dictionaries(
+            {"tools": st.lists(TOOLS, max_size=2)},
+            optional={"toolChoice": st.sampled_from([{"none": {}}, {"auto": {}}])},
+        ),
+    },
+)
+
+
+@pytest.mark.slow
+@given(BODIES, st.sampled_from(["", "anthropic", "amazon.nova", "meta.llama", "mistral", "writer", "deepseek"]))
+def test_a_repair_leaves_nothing_to_find_and_nothing_to_do(body: Any, family: str) -> None:
+    profile = FORMAT.profile({"model_family": family})
+    repaired = repair(body, FORMAT, profile).body
+    assert check(repaired, FORMAT, profile) == []
+    assert repair(repaired, FORMAT, profile).changes == ()

@@ -8,10 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mistral_common.exceptions import MistralCommonException
-from mistral_common.protocol.instruct.request import ChatCompletionRequest
-from mistral_common.protocol.instruct.validator import ValidationMode, get_validator
-from mistral_common.tokens.tokenizers.base import TokenizerVersion
+from mistral_judge import judged
 from mistralai.client.models import ChatCompletionRequest as SdkRequest
 from transcripts import NAMES, SPECS, asking, cuts, transcripts
 
@@ -63,22 +60,6 @@ def calling(*ids: str, text: str = "", opaque: Any = ()) -> Assistant:
 
 def result(call_id: str, *parts: Any) -> Result:
     return Result(call_id, "f", "ok", parts or (Text("1"),))
-
-
-def judged(body: dict[str, Any], version: str) -> str:
-    """What the open validator says to a request; "" when it takes it."""
-    plain = json.loads(json.dumps(body))
-    for message in plain["messages"]:
-        for chunk in message["content"] if isinstance(message.get("content"), list) else []:
-            if chunk["type"] == "thinking":  # the validator knows thoughts as one text, the API as a list
-                chunk["thinking"] = "".join(one["text"] for one in chunk["thinking"])
-    try:
-        get_validator(TokenizerVersion(version), ValidationMode.serving).validate_request(
-            ChatCompletionRequest.model_validate(plain)
-        )
-    except MistralCommonException as error:
-        return str(error)
-    return ""
 
 
 # --- messages ---------------------------------------------------------------------------------------

@@ -46,10 +46,10 @@ def amend(turns: list[Turn], profile: Profile, *, is_last: bool) -> tuple[list[T
     """Cure a stretch of turns."""
     changes: list[Change] = []
     mended: list[Turn] = []
-    if turns and has_early_calls(turns[0]):  # only the first stretch begins with another turn than a user's
+    if turns and _begins_badly(turns, is_last):
         path = turns[0].path
         mended.append(Turn("user", (Block("text", path, text=START),), path))
-        changes.append(Change("ROLE-FIRST", path, "Put a short user message before calls at the very beginning."))
+        changes.append(Change("ROLE-FIRST", path, "Began the conversation with a short user message."))
     for index, turn in enumerate(turns):
         if is_prefix(turn) and not (is_last and index == len(turns) - 1):
             turn = _without_prefix(turn)
@@ -61,6 +61,12 @@ def amend(turns: list[Turn], profile: Profile, *, is_last: bool) -> tuple[list[T
         mended.append(Turn("user", (Block("text", path, text=CONTINUE),), path))
         changes.append(Change("ROLE-LAST", path, "Put a short user message behind the assistant's at the end."))
     return (mended, changes) if changes else (turns, [])
+
+
+def _begins_badly(turns: list[Turn], is_last: bool) -> bool:
+    """Whether the conversation begins with calls, or with nothing but a prefix. Only its first stretch begins with
+    another turn than a user's."""
+    return has_early_calls(turns[0]) or (is_last and len(turns) == 1 and is_prefix(turns[0]))
 
 
 def _without_prefix(turn: Turn) -> Turn:
