@@ -298,6 +298,8 @@ def test_names_that_the_format_does_not_take_are_mapped_everywhere_and_back() ->
     ("model", "effort", "thinking"),
     [
         (NEW, "low", {"thinkingLevel": "LOW"}),
+        (NEW, "none", {"thinkingLevel": "MINIMAL"}),
+        (OLD, "none", {"thinkingBudget": 0}),
         (OLD, "low", {"thinkingBudget": 1024}),
         (OLD, "2000", {"thinkingBudget": 2000}),
         (OLD, "odd", {"thinkingLevel": "ODD"}),

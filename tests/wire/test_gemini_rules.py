@@ -7,12 +7,15 @@ import re
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tenlines.core.transcript import File, Image, Json, Text
 from tenlines.wire.checking import check
 from tenlines.wire.gemini.encoding import DUMMY, START
 from tenlines.wire.gemini.format import FORMAT
 from tenlines.wire.profile import Artefact
+from tenlines.wire.repairing import repair
 from tenlines.wire.turns import Block, Tool, Turn
 
 GEMINI_3 = FORMAT.profile({"model_family": "gemini-3"})
@@ -352,3 +355,65 @@ def test_a_changed_frame_is_written_and_the_rest_kept() -> None:
     }
     assert FORMAT.fold_frame(made, [], []) == {"tools": [{"googleSearch": {}}], "contents": [USER]}
     assert list(FORMAT.fold_frame({"contents": []}, [hoisted], [])) == ["systemInstruction", "contents"]
+
+
+# --- whatever is broken -----------------------------------------------------------------------------
+
+TOOL_NAMES, IDS = st.sampled_from(["f", "g", "2fa", ""]), st.sampled_from(["a", "b", "c"])
+
+
+def maybe(**fields: Any) -> st.SearchStrategy[Any]:
+    return st.fixed_dictionaries({}, optional=fields)
+
+
+BROKEN_CALLS = st.fixed_dictionaries(
+    {"functionCall": maybe(id=IDS, name=TOOL_NAMES, args=st.sampled_from([{}, {"x": 1}, '{"x":1}', "bad", [1], None]))},
+    optional={"thoughtSignature": st.sampled_from(["sig", "foreign"]), "text": st.just("beside")},
+)
+BROKEN_RESULTS = st.fixed_dictionaries(
+    {
+        "functionResponse": maybe(
+            id=IDS,
+            name=TOOL_NAMES,
+            response=st.sampled_from([{"output": "1"}, {"error": "e"}, {"output": ""}, "s", None, [1]]),
+            parts=st.sampled_from([[], [{"inlineData": {"mimeType": "image/png", "data": "YWJj"}}]]),
+        )
+    }
+)
+BROKEN_TEXTS = st.fixed_dictionaries(
+    {"text": st.sampled_from(["hi", "", " ", 5])},
+    optional={"thought": st.booleans(), "thoughtSignature": st.sampled_from(["sig", "foreign", ""])},
+)
+ODD_PARTS = st.sampled_from([{}, None, "x", {"executableCode": {}}, {"thoughtSignature": "sig"}, {"toolCall": {}}])
+BROKEN_CONTENTS = st.fixed_dictionaries(
+    {"parts": st.lists(BROKEN_TEXTS | BROKEN_CALLS | BROKEN_RESULTS | ODD_PARTS, max_size=4)},
+    optional={"role": st.sampled_from(["user", "user", "model", "model", "assistant", "system", "function", ""])},
+)
+BROKEN_TOOLS = st.lists(
+    maybe(
+        googleSearch=st.just({}),
+        functionDeclarations=st.lists(
+            maybe(
+                name=TOOL_NAMES,
+                parameters=st.sampled_from([{}, {"type": "OBJECT"}, ODD, "x", {"$ref": "#/x"}]),
+                parametersJsonSchema=st.sampled_from([{}, {"type": "object"}]),
+            ),
+            max_size=2,
+        ),
+    ),
+    max_size=2,
+)
+BROKEN_BODIES = st.fixed_dictionaries(
+    {"contents": st.lists(BROKEN_CONTENTS | st.sampled_from([None, "x", []]), max_size=6)},
+    optional={"tools": BROKEN_TOOLS, "systemInstruction": BROKEN_CONTENTS | st.sampled_from(["Be brief.", ""])},
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["gemini-3-pro", "gemini-2.5-flash", "gemini-2.0-flash", ""])
+@given(BROKEN_BODIES)
+def test_whatever_is_broken_can_be_mended_once_and_for_all(name: str, body: Any) -> None:
+    profile, artefacts = FORMAT.profile({"model": name}), [Artefact("foreign", "other", "m")]
+    repaired = repair(body, FORMAT, profile, artefacts, warnings=True)
+    assert check(repaired.body, FORMAT, profile, artefacts) == []
+    assert repair(repaired.body, FORMAT, profile, artefacts, warnings=True).changes == ()

@@ -268,4 +268,4 @@ def _thinking(effort: str, target: Target) -> JsonObject:
         budget = int(effort) if effort.isdecimal() else _BUDGETS.get(effort)
         if budget is not None:
             return {"thinkingBudget": budget}
-    return {"thinkingLevel": effort.upper()}
+    return {"thinkingLevel": "MINIMAL" if effort == "none" else effort.upper()}  # the least that can be said
