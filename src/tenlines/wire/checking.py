@@ -9,6 +9,7 @@ from typing import NamedTuple
 from tenlines.core.outcomes import quote
 from tenlines.core.transcript import JsonObject, JsonValue
 from tenlines.errors import ConfigError
+from tenlines.wire.forking import fork
 from tenlines.wire.format import Format, Frame
 from tenlines.wire.pairing import Group, Match, Window
 from tenlines.wire.profile import Artefact, Profile, Situation
@@ -131,6 +132,10 @@ class Checker:
         yield from self._said(self._pairs.close())
         yield from self._said(self._order.close())
         yield from self._inspector.close()
+
+    def fork(self) -> Checker:
+        """A checker that goes on from here by itself."""
+        return fork(self, shared=("_format", "_rules"))
 
     def _frame(self, body: JsonObject, frame: Frame) -> Iterator[Found]:
         if body.get("tools") == []:
