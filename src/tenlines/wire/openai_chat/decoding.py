@@ -85,9 +85,9 @@ def assemble(pieces: Pieces, ending: Ending, data: JsonObject, origin: Opaque, r
         stop = "refusal"  # a refusal wins over the presence of calls
     if ending.remark:
         remarks.append(ending.remark)
-    payload = {field: encodable_value(value) for field, value in pieces.reasoning.items()}
+    payload = {field: _sound(value) for field, value in pieces.reasoning.items()}
     if any(extra is not None for extra in pieces.extras):
-        payload["extra_content"] = encodable_value(pieces.extras)
+        payload["extra_content"] = _sound(pieces.extras)
     model = data.get("model")
     return Reply(
         text=encodable(pieces.text or pieces.refusal),
@@ -184,8 +184,33 @@ def name_and_arguments(entry: JsonObject) -> tuple[str, str]:
     elif isinstance(arguments, str):
         text = arguments
     else:
-        text = json.dumps(arguments, ensure_ascii=False)  # Ollama and others send the object itself
+        text = dumped(arguments)  # Ollama and others send the object itself
     return name if isinstance(name, str) else "", text
+
+
+def dumped(arguments: JsonValue) -> str:
+    """Arguments that came as JSON, as its text.
+
+    Raises:
+        MalformedReply: They are nested too deeply.
+    """
+    try:
+        return json.dumps(arguments, ensure_ascii=False)
+    except RecursionError as error:
+        raise MalformedReply("the arguments of a call are nested too deeply", excerpt(arguments)) from error
+
+
+def _sound(value: JsonValue) -> JsonValue:
+    """What is kept of a reply for its maker, as text that can be stored.
+
+    Raises:
+        MalformedReply: It is nested too deeply.
+    """
+    try:
+        sound: JsonValue = encodable_value(value)
+    except RecursionError as error:
+        raise MalformedReply("the reasoning of the reply is nested too deeply", excerpt(value)) from error
+    return sound
 
 
 def excerpt(data: JsonValue) -> str:

@@ -1,0 +1,126 @@
+"""Transcript in, request body of Cohere's chat endpoint out."""
+
+from __future__ import annotations
+
+from tenlines.core.events import ToolSpec
+from tenlines.core.transcript import Assistant, Image, Json, JsonObject, JsonValue, Message, Note, Result, System, User
+from tenlines.wire import encoder
+from tenlines.wire.ids import Ids
+from tenlines.wire.openai_chat.encoding import EMPTY, NO_OUTPUT, encode_tool
+from tenlines.wire.parts import NOTE_PREFIX, data_url, part_text, plain_text
+from tenlines.wire.profile import Target, family
+
+_IDS = Ids(r"[A-Za-z0-9_.:-]{1,64}", 40, "call_x")
+
+
+class Encoder(encoder.Encoder):
+    """Messages of one run in this format: each is encoded once and kept."""
+
+    def __init__(self, target: Target) -> None:
+        super().__init__()
+        self._target = target
+        self._specs: tuple[ToolSpec, ...] | None = None
+        self._tools: list[JsonValue] = []
+
+    def add(self, message: Message) -> None:
+        """Write one message; one of the assistant that says nothing is left out."""
+        if isinstance(message, Assistant) and not message.calls and not message.text.strip():
+            return
+        self.append(encode_message(message, self._target))
+
+    def tools(self, specs: tuple[ToolSpec, ...]) -> list[JsonValue]:
+        """The tools in this format, encoded once for the same specs."""
+        if specs is not self._specs:
+            self._specs, self._tools = specs, [encode_tool(spec) for spec in specs]
+        return self._tools
+
+
+def encode_message(message: Message, target: Target) -> JsonObject:
+    """One message. A pure function: the same message always gives the same JSON."""
+    match message:
+        case System(text):
+            return {"role": "system", "content": text or EMPTY}
+        case Note(text):
+            return {"role": "user", "content": NOTE_PREFIX + text}
+        case User():
+            return {"role": "user", "content": _user_content(message)}
+        case Assistant():
+            return _assistant(message, target)
+        case Result(call_id):
+            return {"role": "tool", "tool_call_id": _IDS.wire(call_id), "content": _result_content(message)}
+
+
+def _user_content(message: User) -> JsonValue:
+    if not any(isinstance(part, Image) for part in message.parts):
+        return plain_text(message.parts) or EMPTY
+    content: list[JsonValue] = []
+    for part in message.parts:
+        if isinstance(part, Image):
+            content.append({"type": "image_url", "image_url": {"url": part.url or data_url(part)}})
+        elif text := part_text(part):
+            content.append({"type": "text", "text": text})
+    return content
+
+
+def _result_content(message: Result) -> JsonValue:
+    """Text, or documents where the tool gave objects."""
+    if len(message.parts) == 1 and isinstance(message.parts[0], Json) and isinstance(message.parts[0].value, dict):
+        return [{"type": "document", "document": {"data": message.parts[0].value}}]
+    return plain_text(message.parts) or NO_OUTPUT
+
+
+def _assistant(message: Assistant, target: Target) -> JsonObject:
+    body: JsonObject = {"role": "assistant"}
+    thoughts = _thoughts(message, target)
+    if message.calls:
+        if thoughts:
+            body["content"] = thoughts
+        if message.text:
+            body["tool_plan"] = message.text
+        body["tool_calls"] = [
+            {
+                "id": _IDS.wire(call.id),
+                "type": "function",
+                "function": {"name": call.name, "arguments": call.arguments},
+            }
+            for call in message.calls
+        ]
+    elif thoughts:
+        body["content"] = [*thoughts, {"type": "text", "text": message.text}]
+    else:
+        body["content"] = message.text
+    return body
+
+
+def _thoughts(message: Assistant, target: Target) -> list[JsonValue]:
+    """The model's own reasoning, for its own family alone."""
+    for opaque in message.opaque:
+        is_own = opaque.provider == target.profile.provider and family(opaque.model) == family(target.model)
+        if is_own and isinstance(opaque.payload, dict) and isinstance(opaque.payload.get("thinking"), str):
+            return [{"type": "thinking", "thinking": opaque.payload["thinking"]}]
+    return []
+
+
+def encode_request(
+    target: Target,
+    messages: list[JsonValue],
+    tools: list[JsonValue],
+    *,
+    tool_choice: str = "auto",
+    max_output_tokens: int | None = None,
+    stream: bool = False,
+) -> JsonObject:
+    """The body of a request. A tool cannot be chosen by name here: some tool must be called then."""
+    body: JsonObject = {"model": target.model, "messages": messages}
+    if tools:
+        body["tools"] = tools
+        if tool_choice != "auto":
+            body["tool_choice"] = "NONE" if tool_choice == "none" else "REQUIRED"
+    limit = target.max_tokens if max_output_tokens is None else max_output_tokens
+    if limit is not None:
+        body["max_tokens"] = limit
+    if target.temperature is not None:
+        body["temperature"] = target.temperature
+    if stream:
+        body["stream"] = True
+    return body

@@ -1,0 +1,176 @@
+"""Ollama's native bodies, unfolded into turns and folded again.
+
+Calls have no ids here: results stand behind them in their order and name the tool. Newer servers know ids as well;
+where they stand they are kept.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Sequence
+
+from tenlines.core.transcript import Image, JsonObject, JsonValue, Text
+from tenlines.wire.format import Frame
+from tenlines.wire.openai_chat import turns as chat
+from tenlines.wire.parts import part_text, plain_text
+from tenlines.wire.turns import Block, Role, Tool, Turn
+
+ROLES: dict[str, Role] = {"system": "system", "user": "user", "assistant": "assistant", "tool": "tool"}
+_WRITTEN = frozenset({"content", "thinking", "images", "tool_calls", "tool_name", "tool_call_id"})
+"""Fields that are written from blocks alone."""
+
+
+def frame(body: JsonObject) -> Frame:
+    """Tools, which look as they do in Chat Completions."""
+    return chat.frame(body)
+
+
+def fold_frame(body: JsonObject, system: Sequence[Turn], tools: Sequence[Tool]) -> JsonObject:
+    """The body with these tools."""
+    return chat.fold_frame(body, system, tools)
+
+
+# --- from JSON to turns -----------------------------------------------------------------------------
+
+
+def unfold(message: JsonValue, path: str) -> Turn:
+    """One message as a turn; total."""
+    if not isinstance(message, dict):
+        return Turn("unknown", (), path, message)
+    wire_role = _string(message.get("role"))
+    role = ROLES.get(wire_role, "unknown")
+    blocks = [_result(message, path)] if role == "tool" else _blocks(message, path)
+    return Turn(role, tuple(blocks), path, message, wire_role)
+
+
+def _blocks(message: JsonObject, path: str) -> list[Block]:
+    blocks = []
+    thinking, content, calls = message.get("thinking"), message.get("content"), message.get("tool_calls")
+    if thinking is not None:
+        blocks.append(Block("reasoning", f"{path}.thinking", thinking, text=_string(thinking)))
+    if isinstance(content, str):
+        if content or not calls:  # empty text beside calls stands for none
+            blocks.append(Block("text", f"{path}.content", content, text=content))
+    elif content is not None:
+        blocks.append(Block("other", f"{path}.content", content))
+    images = message.get("images")
+    for index, image in enumerate(images if isinstance(images, list) else []):
+        blocks.append(_image(image, f"{path}.images[{index}]"))
+    for index, entry in enumerate(calls if isinstance(calls, list) else []):
+        blocks.append(_call(entry, f"{path}.tool_calls[{index}]"))
+    return blocks
+
+
+def _image(image: JsonValue, path: str) -> Block:
+    try:
+        data = base64.b64decode(_string(image), validate=True)
+    except ValueError:
+        data = b""
+    return Block("media", path, image, parts=(Image("image/*", data),) if data else ())
+
+
+def _call(entry: JsonValue, path: str) -> Block:
+    function = entry.get("function") if isinstance(entry, dict) else None
+    if not isinstance(entry, dict) or not isinstance(function, dict):
+        return Block("call", path, entry)
+    name, arguments = _string(function.get("name")), function.get("arguments")
+    return Block("call", path, entry, id=_string(entry.get("id")), name=name, arguments=arguments)
+
+
+def _result(message: JsonObject, path: str) -> Block:
+    content = message.get("content")
+    return Block(
+        "result",
+        path,
+        message,
+        id=_string(message.get("tool_call_id")),
+        name=_string(message.get("tool_name")) or _string(message.get("name")),
+        text=_string(content),
+        parts=(Text(content),) if isinstance(content, str) else (),
+    )
+
+
+def _string(value: JsonValue) -> str:
+    return value if isinstance(value, str) else ""
+
+
+# --- from turns to JSON -----------------------------------------------------------------------------
+
+
+def fold(turn: Turn) -> JsonValue:
+    """A turn as a message; one that nobody touched goes back as it came."""
+    raw = turn.raw
+    if turn.role == "unknown" and not isinstance(raw, dict):
+        return raw
+    if raw is not None and unfold(raw, turn.path) == turn:
+        return raw
+    old = raw if isinstance(raw, dict) else {}
+    results = turn.of("result")
+    if results and isinstance(results[0].raw, dict):
+        return results[0].raw
+    is_known = ROLES.get(turn.wire_role, "unknown") == turn.role
+    body: JsonObject = {"role": old.get("role", turn.wire_role) if is_known and old else turn.role}
+    if results:
+        body |= _result_json(results[0])
+    else:
+        body |= _message_json(turn, old)
+    return body | {key: value for key, value in old.items() if key not in body and key not in _WRITTEN}
+
+
+def _result_json(block: Block) -> JsonObject:
+    body: JsonObject = {"tool_name": block.name} if block.name else {}
+    if block.id:
+        body["tool_call_id"] = block.id
+    return {**body, "content": plain_text(block.parts) or block.text}
+
+
+def _message_json(turn: Turn, old: JsonObject) -> JsonObject:
+    body: JsonObject = {"content": _content(turn)}
+    for block in turn.of("reasoning"):
+        body["thinking"] = block.text if block.raw is None else block.raw
+    images = [image for block in turn.of("media") for image in _image_json(block)]
+    if images:
+        body["images"] = images
+    calls: list[JsonValue] = [_call_json(block, old) for block in turn.of("call")]
+    if calls:
+        body["tool_calls"] = calls
+    return body
+
+
+def _content(turn: Turn) -> JsonValue:
+    others = turn.of("other")
+    if others and not turn.of("text"):
+        return others[0].raw
+    told = [part_text(part) for block in turn.of("media") for part in block.parts if not _has_bytes(part)]
+    return "\n\n".join([block.text for block in turn.of("text")] + told)
+
+
+def _has_bytes(part: object) -> bool:
+    return isinstance(part, Image) and bool(part.data)
+
+
+def _image_json(block: Block) -> list[JsonValue]:
+    """The bytes of images; what is only an address has no place here and is told in the text."""
+    if isinstance(block.raw, str):
+        return [block.raw]
+    return [
+        base64.b64encode(part.data).decode("ascii") for part in block.parts if isinstance(part, Image) and part.data
+    ]
+
+
+def _call_json(block: Block, message: JsonObject) -> JsonValue:
+    if block.raw is not None:
+        return block.raw
+    found = re.search(r"\.tool_calls\[(\d+)\]$", block.path)
+    entries = message.get("tool_calls")
+    old: JsonValue = None
+    if found is not None and isinstance(entries, list) and int(found[1]) < len(entries):
+        old = entries[int(found[1])]
+    kept = old if isinstance(old, dict) else {}
+    held = kept.get("function")
+    inner: JsonObject = {**(held if isinstance(held, dict) else {}), "name": block.name, "arguments": block.arguments}
+    entry: JsonObject = {**kept, "function": inner}
+    if block.id:
+        entry["id"] = block.id
+    return entry
