@@ -5,14 +5,16 @@ from __future__ import annotations
 from tenlines.errors import ConfigError
 from tenlines.wire.anthropic.format import FORMAT as ANTHROPIC
 from tenlines.wire.bedrock.format import FORMAT as BEDROCK
+from tenlines.wire.cohere.format import FORMAT as COHERE
 from tenlines.wire.format import Format
 from tenlines.wire.gemini.format import FORMAT as GEMINI
 from tenlines.wire.mistral.format import FORMAT as MISTRAL
+from tenlines.wire.ollama.format import FORMAT as OLLAMA
 from tenlines.wire.openai_chat.format import FORMAT as OPENAI_CHAT
 from tenlines.wire.openai_responses.format import FORMAT as OPENAI_RESPONSES
 from tenlines.wire.rules import Rule
 
-_ALL: tuple[Format, ...] = (OPENAI_CHAT, OPENAI_RESPONSES, ANTHROPIC, GEMINI, BEDROCK, MISTRAL)
+_ALL: tuple[Format, ...] = (OPENAI_CHAT, OPENAI_RESPONSES, ANTHROPIC, GEMINI, BEDROCK, MISTRAL, OLLAMA, COHERE)
 
 FORMATS: dict[str, Format] = {format.name: format for format in _ALL}
 """Name -> format."""
