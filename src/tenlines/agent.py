@@ -55,7 +55,7 @@ class Agent:
         ConfigError: Something does not fit; the message says what and how to mend it.
     """
 
-    def __init__(  # noqa: PLR0913  # the front door: one agent, all that it is made of
+    def __init__(
         self,
         model: str | Model | Any,
         tools: Any = (),

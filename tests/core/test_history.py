@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenlines.core.history import first_fault, mend
+from tenlines.core.history import first_fault, mend, without_calls
 from tenlines.core.outcomes import parse_arguments, wire_name
 from tenlines.core.transcript import Assistant, Message, Note, Opaque, Result, System, Text, ToolCall, User
 
@@ -131,3 +131,12 @@ def test_repeated_ids_are_made_unique_and_keep_their_results_in_order() -> None:
 def test_a_valid_history_is_the_same_afterwards() -> None:
     history = (System("rules"), USER, asked("a", "b"), result("a"), result("b"), Assistant("done"))
     assert mend(history) == (history, ())
+
+
+@given(histories)
+def test_without_calls_nothing_of_any_tool_is_left_and_it_is_valid(history: list[Message]) -> None:
+    spoken = without_calls(mend(history).messages)
+    assert first_fault(spoken) == ""
+    assert all(isinstance(one, System | User) or one == Assistant(one.text) for one in spoken)
+    texts = [one.text for one in spoken if isinstance(one, Assistant)]
+    assert texts == [one.text for one in mend(history).messages if isinstance(one, Assistant) and one.text.strip()]

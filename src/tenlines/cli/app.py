@@ -6,7 +6,9 @@ from typing import Annotated
 
 import typer
 
+from tenlines.cli.check import check
 from tenlines.cli.resume import resume
+from tenlines.cli.rules import rules
 from tenlines.cli.run import run
 from tenlines.cli.runs import runs
 from tenlines.cli.show import show
@@ -67,3 +69,5 @@ app.command(short_help="Do a task, and watch it being done.")(run)
 app.command(short_help="Go on with a run that stopped.")(resume)
 app.command(short_help="List the recorded runs.")(runs)
 app.command(short_help="Show a run: steps, calls, results, what it used.")(show)
+app.command(short_help="Say what a provider would refuse in a transcript.")(check)
+app.command(short_help="Explain the rules of providers' formats.")(rules)

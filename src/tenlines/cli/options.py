@@ -55,6 +55,26 @@ Quiet: TypeAlias = Annotated[bool, typer.Option("--quiet", "-q", help="No live v
 Stream: TypeAlias = Annotated[
     bool, typer.Option("--stream/--no-stream", help="Show the reply while it is written (in the live view).")
 ]
+TranscriptFiles: TypeAlias = Annotated[
+    list[str], typer.Argument(metavar="FILE...", help="JSON or JSON Lines; - is standard input.", show_default=False)
+]
+TranscriptFile: TypeAlias = Annotated[
+    str, typer.Argument(metavar="FILE", help="JSON or JSON Lines; - is standard input.", show_default=False)
+]
+Source: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--from", "-f", metavar="FORMAT", help="What the file is, when it is not what it looks like."),
+]
+Largest: TypeAlias = Annotated[
+    int,
+    typer.Option("--max-document", metavar="MB", min=1, help="Largest JSON document that is read whole into memory."),
+]
+Target: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--for", metavar="TARGET", help="Who shall take it: a format or a server, with a model if you like."),
+]
+LARGEST_MB = 64
+"""Largest JSON document that is read whole, unless more is allowed."""
 
 
 class Output(NamedTuple):

@@ -23,7 +23,7 @@ Say = Annotated[
 ]
 
 
-def resume(  # noqa: PLR0913, PLR0917  # one parameter for each option
+def resume(
     run: opt.Run,
     say: Say = None,
     model: opt.ModelName = None,

@@ -22,7 +22,7 @@ Parallel = Annotated[
 ]
 
 
-def run(  # noqa: PLR0913, PLR0917  # one parameter for each option
+def run(
     task: Task,
     model: opt.ModelName = None,
     tools: opt.ToolFiles = None,

@@ -52,6 +52,21 @@ def first_fault(messages: Sequence[Message]) -> str:
     return f"the call {owed[0]!r} at the end has no result" if owed else ""
 
 
+def without_calls(messages: Iterable[Message]) -> tuple[Message, ...]:
+    """What was said, without any trace of tools: for handing a conversation over to somebody who has none of them.
+
+    Calls and results go together, and so do artefacts of reasoning, which belong to what followed them, and notes of
+    the loop, which speak of calls. An assistant message that did nothing but call is dropped.
+    """
+    kept: list[Message] = []
+    for message in messages:
+        if isinstance(message, Assistant) and message.text.strip():
+            kept.append(Assistant(message.text))
+        elif isinstance(message, System | User):
+            kept.append(message)
+    return tuple(kept)
+
+
 def mend(messages: Iterable[Message]) -> Mended:
     """Make a valid transcript of any list of messages. Mending twice changes nothing more."""
     mender = _Mender()

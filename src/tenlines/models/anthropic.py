@@ -46,7 +46,7 @@ class Anthropic:
         ConfigError: There is no key.
     """
 
-    def __init__(  # noqa: PLR0913  # a front door: every option has a name
+    def __init__(
         self,
         model: str,
         *,

@@ -56,7 +56,7 @@ class Google:
         ConfigError: There is no key, or the package is another than we know.
     """
 
-    def __init__(  # noqa: PLR0913  # a front door: every option has a name
+    def __init__(
         self,
         model: str,
         *,

@@ -46,7 +46,7 @@ class LiteLLM:
         ConfigError: The name is empty.
     """
 
-    def __init__(  # noqa: PLR0913  # a front door: every option has a name
+    def __init__(
         self,
         model: str,
         *,

@@ -60,7 +60,7 @@ class OpenAICompatible:
         ConfigError: There is no key, or an option is unknown.
     """
 
-    def __init__(  # noqa: PLR0913  # the front door to a dozen kinds of server: every option has a name
+    def __init__(
         self,
         model: str,
         base_url: str | None = None,

@@ -150,7 +150,7 @@ def _fixed(server: _Server) -> Callable[[Context], _Server]:
 _REPORTS = "error texts that users quoted"
 _AUDIT = "what others wrote about the provider"
 
-_SERVERS: Mapping[str, Callable[[Context], _Server]] = {
+SERVERS: Mapping[str, Callable[[Context], _Server]] = {
     "compatible": _fixed(_Server("what every format accepts", _CAREFUL | {"CMP-9"}, {**_PARSED, **_WARNED}, _STRICT)),
     "strict-template": _fixed(_Server("chat templates of open models", _CAREFUL, {**_PARSED, **_TEMPLATE}, _STRICT)),
     "vllm": _vllm,
@@ -210,9 +210,9 @@ def profile(context: Context) -> Profile:
     if name in ("", "openai", "azure"):
         return openai_profile({**context, "server": name})
     name = _ALIASES.get(name, name)
-    if name not in _SERVERS:
+    if name not in SERVERS:
         name = "compatible"
-    server = _SERVERS[name](context)
+    server = SERVERS[name](context)
     shape = server.shape or _Shape()
     return Profile(
         name=name,

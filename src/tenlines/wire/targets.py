@@ -1,0 +1,69 @@
+"""From what a person writes to the format and the profile that it means: `anthropic:claude-opus-5`, `vllm`."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from typing import NamedTuple
+
+from tenlines.errors import ConfigError
+from tenlines.wire.format import Format
+from tenlines.wire.formats import FORMATS
+from tenlines.wire.openai_chat.compatible import SERVERS
+from tenlines.wire.profile import Profile
+
+ALIASES = {
+    "openai": "openai_chat",
+    "chat": "openai_chat",
+    "responses": "openai_responses",
+    "claude": "anthropic",
+    "google": "gemini",
+    "vertex": "gemini",
+    "converse": "bedrock",
+}
+"""Other words for formats."""
+
+
+class Goal(NamedTuple):
+    """Whom something is for."""
+
+    format: Format
+    profile: Profile
+    model: str
+    """The model that was named, or ""."""
+
+
+def goal(text: str) -> Goal:
+    """What a name stands for.
+
+    Args:
+        text: A format (`anthropic`, `openai_responses`), a server that speaks Chat Completions (`vllm`, `deepseek`),
+            either of them with a model behind a colon (`bedrock:amazon.nova-pro`), or for Mistral a tokenizer
+            (`mistral:v13`).
+
+    Raises:
+        ConfigError: It stands for nothing; the message lists what there is.
+    """
+    head, _, rest = text.strip().partition(":")
+    name = head.lower()
+    name = ALIASES.get(name, name)
+    if name in FORMATS:
+        format = FORMATS[name]
+        is_tokenizer = name == "mistral" and re.fullmatch(r"v\d+", rest)
+        context = {"tokenizer" if is_tokenizer else "model": rest} if rest else {}
+        return Goal(format, format.profile(context), "" if is_tokenizer else rest)
+    if name in SERVERS:
+        format = FORMATS["openai_chat"]
+        return Goal(format, format.profile({"server": name, "model": rest}), rest)
+    raise ConfigError(_unknown(text, head))
+
+
+def _unknown(text: str, head: str) -> str:
+    names = [*FORMATS, *ALIASES, *SERVERS]
+    close = difflib.get_close_matches(head.lower(), names, n=1, cutoff=0.6)
+    hint = f" Did you mean {close[0]}?" if close else ""
+    return (
+        f"{text!r} is no format and no server that is known here.{hint} "
+        f"Formats: {', '.join(FORMATS)}. Servers: {', '.join(SERVERS)}. "
+        "A model may follow: anthropic:claude-opus-5, vllm:NAME, mistral:v13."
+    )

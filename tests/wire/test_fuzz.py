@@ -1,0 +1,155 @@
+"""Mutated replies, streams and bodies of every format: a value or an error of ours, never anything else.
+
+For each format 100,000 mutations in all: whole replies, streams whose chunks are mutated, lost, doubled or shuffled,
+and request bodies that are unfolded, checked, repaired and read. Seeded, so that a finding can be seen again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import msgspec
+import pytest
+from corpus import STREAMS, WHOLE
+
+from tenlines.core.transcript import Reply
+from tenlines.errors import RemoteError
+from tenlines.wire.checking import check
+from tenlines.wire.format import Format
+from tenlines.wire.formats import FORMATS
+from tenlines.wire.profile import Target
+from tenlines.wire.reading import read
+from tenlines.wire.repairing import repair
+
+VECTORS = Path(__file__).parent.parent / "vectors" / "protocol.jsonl"
+NAMES = {"bedrock_converse": "bedrock", "openai_compat": "openai_chat"}
+REPLIES, STREAMED, CHECKED, REPAIRED = 45_000, 35_000, 17_000, 3_000
+LEAVES = (None, True, 0, -1, 1e308, "", " ", "\ud83d", "{", '{"a":1}', "x" * 300, [], {}, [[]], {"type": "text"}, ["x"])
+
+
+def mutated(value: Any, random: Random) -> Any:
+    """The value with one to three places changed; the value itself stays as it is."""
+    value = json.loads(json.dumps(value))
+    for _ in range(random.randint(1, 3)):
+        holders = [holder for holder in _holders(value) if holder]
+        if not holders:
+            return random.choice(LEAVES)
+        _change(random.choice(holders), random)
+    return value
+
+
+def _holders(value: Any) -> Iterator[Any]:
+    if isinstance(value, dict | list):
+        yield value
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _holders(inner)
+
+
+def _change(holder: Any, random: Random) -> None:
+    key = random.choice(list(holder)) if isinstance(holder, dict) else random.randrange(len(holder))
+    match random.randrange(6):
+        case 0:
+            del holder[key]
+        case 1 if isinstance(holder, list):
+            holder.insert(key, holder[key])
+        case 2 if isinstance(holder, list):
+            random.shuffle(holder)
+        case 3 if isinstance(holder[key], str):
+            holder[key] = holder[key][: random.randint(0, len(holder[key]))]
+        case 4:
+            holder[key] = [holder[key]]
+        case _:
+            holder[key] = random.choice(LEAVES)
+
+
+def sound(reply: Reply) -> None:
+    """It is a reply that can be stored, and what it says is of the right kinds."""
+    assert msgspec.json.decode(msgspec.json.encode(reply), type=Reply) == reply
+
+
+def talk_of(format: Format) -> Any:
+    return format.talk(Target(profile=format.profile(), model="m"))
+
+
+def outcomes(action: Callable[[], Reply]) -> str:
+    try:
+        sound(action())
+    except RemoteError as error:
+        assert str(error)  # noqa: PT017
+        return type(error).__name__
+    return "Reply"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(WHOLE))
+def test_whole_replies(name: str) -> None:
+    random, talk = Random(name), talk_of(FORMATS[name])
+    seen = {outcomes(lambda: talk.decode(mutated(random.choice(WHOLE[name]), random))) for _ in range(REPLIES)}
+    assert {"Reply", "MalformedReply"} <= seen
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(STREAMS))
+def test_streams(name: str) -> None:
+    random, talk = Random(name), talk_of(FORMATS[name])
+
+    def one() -> Reply:
+        decoder, chunks = talk.decoder(), list(random.choice(STREAMS[name]))
+        for _ in range(random.randint(1, 2)):
+            index = random.randrange(len(chunks))
+            match random.randrange(5):
+                case 0:
+                    del chunks[index:]
+                case 1:
+                    chunks.insert(index, chunks[index])
+                case 2:
+                    random.shuffle(chunks)
+                case _:
+                    chunks[index] = mutated(chunks[index], random)
+            if not chunks:
+                break
+        for chunk in chunks:
+            decoder.feed(chunk)
+        reply: Reply = decoder.finish()
+        return reply
+
+    assert {"Reply", "ConnectionFailed"} <= {outcomes(one) for _ in range(STREAMED)}
+
+
+def bodies(name: str) -> list[Any]:
+    rows = [json.loads(line) for line in VECTORS.read_text().splitlines()]
+    return [row["request_fragment"] for row in rows if NAMES.get(row["format"], row["format"]) == name]
+
+
+def broken(name: str, count: int) -> Iterator[tuple[Format, Any]]:
+    """Mutated bodies that still have a list of messages."""
+    format, random, corpus = FORMATS[name], Random(name), bodies(name)
+    while count:
+        body = mutated(random.choice(corpus), random)
+        if isinstance(body, dict) and isinstance(body.get(format.list_field), list):
+            count -= 1
+            yield format, body
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(WHOLE))
+def test_bodies_are_checked_and_read_whatever_they_hold(name: str) -> None:
+    profile = FORMATS[name].profile()
+    for format, body in broken(name, CHECKED):
+        check(body, format, profile)
+        read(body, format, profile)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(WHOLE))
+def test_bodies_are_repaired_once_and_for_all(name: str) -> None:
+    profile = FORMATS[name].profile()
+    for format, body in broken(name, REPAIRED):
+        done = repair(body, format, profile)
+        left = [one for one in check(done.body, format, profile) if one.severity == "error"]
+        assert left == [], json.dumps(body)
+        assert repair(done.body, format, profile).changes == (), json.dumps(body)
