@@ -58,7 +58,8 @@ def body_of(messages: list[Message], to: Target | None = None, **how: Any) -> di
 
 def sent(messages: list[Message], to: Target | None = None, **how: Any) -> list[Any]:
     """The messages of a request, marks set aside."""
-    return unmarked(body_of(messages, to, **how))["messages"]  # type: ignore[no-any-return]
+    messages_sent: list[Any] = unmarked(body_of(messages, to, **how))["messages"]
+    return messages_sent
 
 
 def unmarked(value: Any) -> Any:

@@ -308,6 +308,12 @@ def test_what_became_of_thinking_since_it_was_made() -> None:
     assert len(artefacts) == 2
     assert found(made, NEWEST, artefacts) == []
     assert found(body(*made["messages"], model(text("so")), user(), system="v1"), NEWEST, artefacts) == []
+    marked = copy.deepcopy(made)
+    marked["messages"][0]["content"] = "Hi"
+    marked["messages"][2]["content"][0]["cache_control"] = MARK
+    assert found(marked, NEWEST, artefacts) == [], "marks may move"
+    del marked["messages"][1]["content"][0]
+    assert found(marked, NEWEST, artefacts) == [], "thinking may go from the front"
     edited = copy.deepcopy(made)
     edited["messages"][1]["content"][0]["thinking"] = "(summary)"
     assert ("ANT-22", "messages[1].content[0]") in found(edited, NEWEST, artefacts)

@@ -33,7 +33,8 @@ class OrderMender:
     def close(self) -> Iterator[Turn]:
         """The end."""
         held = self._held
-        if held is not None and not (held.role == "assistant" and self._profile.has("empty_final")):
+        may_be_empty = held is not None and held.role == "assistant" and self._profile.has("empty_final")
+        if not (may_be_empty and self._has_begun):
             self._drop_empty()
         last = self._held
         if last is None:
@@ -105,8 +106,10 @@ class OrderMender:
         return allowed is None or second.role in allowed
 
     def _can_join(self, first: Turn, second: Turn) -> bool:
-        if first.role != second.role or first.role not in ("user", "assistant") or first.of("call"):
+        if first.role != second.role or first.role not in ("user", "assistant"):
             return False
+        if first.of("call") and not self._profile.merges:
+            return False  # its results have to follow it
         kinds = {bool(turn.of("result")) for turn in (first, second)}
         return len(kinds) == 1 or ("pair.beside" not in self._faults and not second.of("result"))
 

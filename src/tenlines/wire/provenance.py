@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
-from tenlines.core.transcript import JsonObject
+from tenlines.core.transcript import JsonObject, JsonValue
 from tenlines.wire.digest import digest
 from tenlines.wire.format import Format
 from tenlines.wire.profile import Artefact, Profile, family
@@ -16,16 +16,33 @@ from tenlines.wire.turns import Block, Turn
 class Prefix:
     """A name for everything that stands before a place of a body; each message is looked at once.
 
-    `value` goes into `Artefact.prefix` when a block is made, and is compared when the block is sent back.
+    `value` goes into `Artefact.prefix` when a block is made, and is compared when the block is sent back. Marks for
+    the cache and reasoning are passed over: both may change, and what is bound to the rest of it stays good.
     """
 
     def __init__(self, body: JsonObject, format: Format) -> None:
         frame = format.frame(body)
-        self.value = digest([[turn.raw for turn in frame.system], [tool.raw for tool in frame.tools]])
+        self.value = digest(_bare([[turn.raw for turn in frame.system], [tool.raw for tool in frame.tools]]))
 
     def add(self, turn: Turn) -> None:
         """One more message stands before."""
-        self.value = hashlib.blake2b((self.value + digest(turn.raw)).encode(), digest_size=16).hexdigest()
+        said = [block.raw for block in turn.blocks if block.kind != "reasoning"] if turn.blocks else turn.raw
+        here = digest(_bare([turn.wire_role, said]))
+        self.value = hashlib.blake2b((self.value + here).encode(), digest_size=16).hexdigest()
+
+
+def _bare(value: JsonValue) -> JsonValue:
+    """A value without marks for the cache, however deep they stand."""
+    if isinstance(value, dict):
+        return {key: _bare(one) for key, one in value.items() if key not in _CACHE_MARKS}
+    if isinstance(value, list):
+        return [
+            _bare(one) for one in value if not (isinstance(one, dict) and len(one) == 1 and _CACHE_MARKS & one.keys())
+        ]
+    return value
+
+
+_CACHE_MARKS = frozenset({"cache_control", "cachePoint"})
 
 
 class Doubt(NamedTuple):

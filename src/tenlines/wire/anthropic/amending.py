@@ -47,7 +47,8 @@ def amend_frame(body: JsonObject, profile: Profile) -> tuple[JsonObject, list[Ch
     changes += _amend_parameters(body, profile)
     changes += _amend_tools(body)
     changes += _amend_beginning(body, profile)
-    changes += _amend_marks(body)
+    if profile.has("signed"):
+        changes += _amend_marks(body)
     return body, changes
 
 
@@ -95,7 +96,7 @@ def _amend_parameters(body: JsonObject, profile: Profile) -> list[Change]:
 def _stops_thinking(body: JsonObject, profile: Profile) -> bool:
     """Whether thinking has a budget and the reply would go on from a message that does not begin with thinking."""
     config, messages = body.get("thinking"), body.get("messages")
-    if profile.has("thinking-back") or not isinstance(config, dict) or config.get("type") != "enabled":
+    if not profile.has("signed") or not isinstance(config, dict) or config.get("type") != "enabled":
         return False
     for message in reversed(messages if isinstance(messages, list) else []):
         if not isinstance(message, dict) or message.get("role") != "assistant":
@@ -217,7 +218,8 @@ def amend(turns: list[Turn], profile: Profile, *, is_last: bool) -> tuple[list[T
     """Cure one stretch of turns."""
     changes = list[Change]()
     cured = [_amend_blocks(turn, profile, changes) for turn in turns]
-    cured = _amend_servers(cured, changes, is_last=is_last)
+    if profile.has("signed"):
+        cured = _amend_servers(cured, changes, is_last=is_last)
     if profile.has("system-inside"):
         cured = _amend_places(cured, changes, is_last=is_last)
     if is_last and profile.has("prefill") and cured and cured[-1].role == "assistant":
@@ -243,7 +245,7 @@ def _amend_blocks(turn: Turn, profile: Profile, changes: list[Change]) -> Turn:
 
 def _amend_block(block: Block, profile: Profile, changes: list[Change]) -> Block | None:
     """A block as it may go, or None."""
-    if block.kind == "result":
+    if block.kind == "result" and "text.empty" in profile.faults:
         return _amend_result(block, changes)
     if block.kind == "reasoning" and profile.has("signed") and not _goes(block):
         kind = "RSN-FOREIGN" if block.signature else "RSN-UNSIGNED"

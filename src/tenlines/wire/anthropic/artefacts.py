@@ -5,8 +5,8 @@ from the provider, stand in for that:
 
 - `digest`: of the block itself. Another digest later: the block was edited (ANT-22).
 - `prefix`: of everything that stood before its message, as `provenance.Prefix` chains it: system prompt, tools, and
-  each message. On the models that bind thinking to its beginning, another digest later means that the provider
-  refuses the block (ANT-25).
+  each message, without cache marks and without thinking, which may both come and go. On the models that bind
+  thinking to its beginning, another digest later means that the provider refuses the block (ANT-25).
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ class Inspector:
         """Parameters, tools, and marks on them."""
         config = body.get("thinking")
         kind = config.get("type") if isinstance(config, dict) else None
-        self._is_manual = kind == "enabled" and not self._profile.has("thinking-back")
+        self._is_manual = kind == "enabled" and self._profile.has("signed")
         self._thinks_back = self._profile.has("thinking-back") and kind != "disabled"
         for field, problem in parameter_problems(body, self._profile):
             yield _found("ANT-37", field, problem)
@@ -70,7 +70,7 @@ class Inspector:
         yield from self._place(turn)
         yield from self._servers(turn)
         for position, block in enumerate(turn.blocks):
-            if block.kind == "result":
+            if block.kind == "result" and "text.empty" in self._profile.faults:
                 yield from _inside(block)
             elif block.kind == "reasoning":
                 yield from self._thinking(block)
@@ -128,6 +128,8 @@ class Inspector:
 
     def _servers(self, turn: Turn) -> Iterator[Diagnostic]:
         """Calls of servers' tools: answered in their message, or in the next one when the client's tools run beside."""
+        if not self._profile.has("signed"):
+            return
         for block in turn.blocks:
             self._at_work.pop(server_result(block), None)
         if turn.role == "assistant":
@@ -146,6 +148,8 @@ class Inspector:
             self._at_work = {}
 
     def _mark(self, block: JsonValue, path: str) -> Iterator[Diagnostic]:
+        if not self._profile.has("signed"):
+            return  # others pass over marks
         for mark, owner in marks_in(block):
             self._marks += 1
             if self._marks == MOST_MARKS + 1:
@@ -198,7 +202,7 @@ def forcing_problem(body: JsonObject, profile: Profile) -> str:
     choice, config = body.get("tool_choice"), body.get("thinking")
     if not isinstance(choice, dict) or choice.get("type") not in ("any", "tool"):
         return ""
-    if isinstance(config, dict) and config.get("type") == "enabled":
+    if isinstance(config, dict) and config.get("type") == "enabled" and profile.has("signed"):
         return "a call is forced while thinking has a budget"
     if profile.has("no-forcing") and not (isinstance(config, dict) and config.get("type") == "disabled"):
         return "a call is forced, which this model does not take"

@@ -12,7 +12,7 @@ AS_OF = "2026-11-30"
 
 TRAITS: dict[str, str] = {
     "marks": "prompt-cache marks are wanted",
-    "signed": "thinking must carry a genuine signature",
+    "signed": "it is Anthropic's own: thinking is signed, and marks, servers' tools and budgets are looked at",
     "prefill": "a last assistant message is taken as the beginning of the reply",
     "system-inside": "system messages may stand inside the conversation, at certain places",
     "adaptive": "thinking is asked for as `adaptive`",
