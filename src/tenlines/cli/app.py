@@ -7,6 +7,8 @@ from typing import Annotated
 import typer
 
 from tenlines.cli.check import check
+from tenlines.cli.convert import convert
+from tenlines.cli.repair import repair
 from tenlines.cli.resume import resume
 from tenlines.cli.rules import rules
 from tenlines.cli.run import run
@@ -70,4 +72,6 @@ app.command(short_help="Go on with a run that stopped.")(resume)
 app.command(short_help="List the recorded runs.")(runs)
 app.command(short_help="Show a run: steps, calls, results, what it used.")(show)
 app.command(short_help="Say what a provider would refuse in a transcript.")(check)
+app.command(short_help="Mend it, and show every change.")(repair)
+app.command(short_help="Write it in another provider's format.")(convert)
 app.command(short_help="Explain the rules of providers' formats.")(rules)
