@@ -25,6 +25,8 @@ STOPS: dict[str, StopReason] = {
 }
 
 
+UNKNOWN = "SDK_UNKNOWN_MEMBER"
+"""What stands in the place of a block that is younger than the SDK."""
 TOO_DEEP = "the reply is nested too deeply to be read"
 
 
@@ -68,8 +70,14 @@ def _decode(data: JsonValue, reading: Reading) -> Reply:
     content = message.get("content") if isinstance(message, dict) else None
     if not isinstance(content, list):
         raise MalformedReply("the response has no output message", excerpt(data))
-    pieces = [_piece(block) for block in content if isinstance(block, dict)]
-    return assemble(pieces, whole, reading)
+    blocks = [block for block in content if isinstance(block, dict)]
+    pieces = [_piece(block) for block in blocks if UNKNOWN not in block]
+    remarks = [
+        f"left out a block that the SDK does not know: {excerpt(block[UNKNOWN])[:80]}"
+        for block in blocks
+        if UNKNOWN in block
+    ]
+    return assemble(pieces, whole, reading, remarks)
 
 
 def checked(data: JsonValue) -> JsonObject:
@@ -99,9 +107,10 @@ def _piece(block: JsonObject) -> Whole:
     return Whole(block, ToolCall(string(use.get("toolUseId")), string(use.get("name")), text if text.strip() else "{}"))
 
 
-def assemble(pieces: list[Whole], ending: JsonObject, reading: Reading) -> Reply:
+def assemble(pieces: list[Whole], ending: JsonObject, reading: Reading, remarks: list[str]) -> Reply:
     """The reply; `ending` has `stopReason`, `usage` and `trace`."""
-    remarks = [reading.remark] if reading.remark else []
+    if reading.remark:
+        remarks.append(reading.remark)
     calls = [piece.call for piece in pieces if piece.call is not None]
     if calls and reading.drops_calls:
         remarks.append(f"calls were not wanted, which this format cannot say; left out: {len(calls)}")

@@ -90,7 +90,7 @@ class StreamDecoder:
             raise ConnectionFailed("the stream ended before the reply was complete; nothing of it was used")
         pieces = [piece for block in self._blocks if (piece := block.piece()) is not None]
         try:
-            return assemble(pieces, self._ending, self._reading)
+            return assemble(pieces, self._ending, self._reading, [])
         except RecursionError as error:
             raise MalformedReply(TOO_DEEP) from error
 
