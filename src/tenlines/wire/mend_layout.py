@@ -85,7 +85,7 @@ class Layout:
             return False
         found = False
         path = self._held[batch.answered_at[0]].path
-        if self._has_gap(batch):
+        if batch.answered_at[0] < batch.heads[-1] or self._has_gap(batch):
             self._log.say(
                 "pair.gap", path, "moved results directly behind their calls, and what stood between elsewhere"
             )

@@ -16,11 +16,11 @@ from tenlines.wire.mend_order import OrderMender
 from tenlines.wire.mend_turns import Log, TurnMender, is_user_start
 from tenlines.wire.profile import Artefact, Profile
 from tenlines.wire.provenance import Prefix, Provenance
-from tenlines.wire.rules import Change, Diagnostic
+from tenlines.wire.rules import Change, Severity
 from tenlines.wire.situations import for_body
 from tenlines.wire.turns import Tool, Turn
 
-ROUNDS = 4
+ROUNDS = 3
 """How often a body is looked at again: what cures one fault may uncover another."""
 
 
@@ -54,27 +54,23 @@ def repair(
     Raises:
         ConfigError: The body has no list of messages.
     """
-    strict = _curing(format, profile, warnings)
     changes: list[Change] = []
-    for _ in range(ROUNDS):
-        if not any(_counts(one, warnings) for one in check(body, format, profile, artefacts)):
+    # errors that are left when all errors were cured may come from what only does harm
+    errors, all_faults = _only(("error",), format, profile), _only(("error", "warning"), format, profile)
+    for curing in [errors] * ROUNDS + [all_faults] * ROUNDS:
+        if not any(warnings or one.severity == "error" for one in check(body, format, profile, artefacts)):
             break
-        body, new = _repaired(body, format, strict, artefacts)
-        if not new:
-            break
+        body, new = _repaired(body, format, curing, artefacts)
         changes += new
+        if not new and curing is all_faults:
+            break
     return Repaired(body, tuple(changes))
 
 
-def _counts(found: Diagnostic, warnings: bool) -> bool:
-    return warnings or found.severity == "error"
-
-
-def _curing(format: Format, profile: Profile, warnings: bool) -> Profile:
+def _only(severities: tuple[Severity, ...], format: Format, profile: Profile) -> Profile:
     """The profile with those faults alone that are to be cured."""
-    severities = {rule.id: rule.severity for rule in format.rules}
-    counted = ("error", "warning") if warnings else ("error",)
-    faults = {what: rule for what, rule in profile.faults.items() if severities.get(rule, "error") in counted}
+    known = {rule.id: rule.severity for rule in format.rules}
+    faults = {what: rule for what, rule in profile.faults.items() if known.get(rule) in severities}
     return replace(profile, faults=faults)
 
 
