@@ -103,7 +103,7 @@ def amend(
 ) -> tuple[list[Turn], list[Change]]:
     """Cure one stretch of items."""
     changes: list[Change] = []
-    for cure in (_cure_twins, _cure_items, _cure_reasoning, _cure_company, _cure_batches):
+    for cure in (_cure_twins, _cure_nameless, _cure_items, _cure_reasoning, _cure_company, _cure_batches):
         turns = cure(turns, profile, artefacts, changes)
     return _cure_triggers(turns, profile, changes, is_last=is_last), changes
 
@@ -141,6 +141,20 @@ def _cure_twins(
 
 def _says_nothing_new(output: Block | None, first: Block | None) -> bool:
     return output is None or output.is_synthetic or (first is not None and output.parts == first.parts)
+
+
+def _cure_nameless(
+    turns: list[Turn], profile: Profile, artefacts: Sequence[Artefact], changes: list[Change]
+) -> list[Turn]:
+    """Take out results that can be no call's, stored ones included: those of a call that is here fit it by now."""
+    kept = []
+    for turn in turns:
+        ids = [block.id for block in turn.of("result")]
+        if "id.missing" in profile.faults and not all(0 < len(one) <= profile.id_max for one in ids):
+            changes.append(Change("ID-MISSING", turn.path, "Took out a result whose call_id can be no call's."))
+        else:
+            kept.append(turn)
+    return kept
 
 
 def _cure_items(

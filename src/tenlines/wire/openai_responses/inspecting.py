@@ -122,7 +122,8 @@ def kind_of(item: JsonObject) -> str:
 
 def marks_of(item: JsonObject) -> list[str]:
     """By what an item may be known."""
-    return [mark for field in ("id", "encrypted_content") if isinstance(mark := item.get(field), str)]
+    fields = ("id", "encrypted_content") if kind_of(item) == "reasoning" else ("id",)
+    return [mark for field in fields if isinstance(mark := item.get(field), str)]
 
 
 def is_models(item: JsonObject) -> bool:

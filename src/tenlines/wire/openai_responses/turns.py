@@ -269,7 +269,7 @@ def _folded_result(block: Block, old: JsonObject) -> JsonObject:
     is_output = _string(old.get("type")).endswith("_output")
     item: JsonObject = {"type": "function_call_output", **(old if is_output else {}), "call_id": block.id}
     item.pop("id", None)
-    if is_output and block.parts == _result_parts(old.get("output")):
+    if is_output and old.get("output") is not None and block.parts == _result_parts(old["output"]):
         return item
     has_media = any(isinstance(part, Image | File) for part in block.parts)
     item["output"] = input_parts(block.parts) if has_media else (plain_text(block.parts) or block.text)
