@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tenlines.core.transcript import Reply, ToolCall
+from tenlines.core.transcript import Reply, ToolCall, Usage
 from tenlines.errors import ConnectionFailed, ContextTooLong, MalformedReply, Overloaded, RateLimited, RemoteError
 from tenlines.wire.format import Piece
 from tenlines.wire.openai_responses.decoding import Reading, decode_response
@@ -88,6 +88,11 @@ def test_pieces_are_shown_as_they_come() -> None:
     shown = [decoder.feed(event) for event in events_of(OUTPUT)]
     assert "".join(piece.text for piece in shown) == "Let me see."
     assert "".join(piece.reasoning for piece in shown) == "Hm."
+
+
+def test_what_was_used_is_told_with_the_end() -> None:
+    assert StreamDecoder().feed(END).usage == Usage(3, 4)
+    assert StreamDecoder().feed({"type": "response.created", "response": {"usage": None}}) == Piece()
 
 
 def test_text_that_comes_only_when_it_is_done_is_shown_once() -> None:

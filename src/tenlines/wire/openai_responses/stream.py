@@ -12,7 +12,7 @@ from tenlines.core.transcript import JsonObject, JsonValue, Reply
 from tenlines.errors import ConnectionFailed, MalformedReply, RemoteError
 from tenlines.wire.errors import error_from
 from tenlines.wire.format import Piece
-from tenlines.wire.openai_responses.decoding import Reading, assemble, checked
+from tenlines.wire.openai_responses.decoding import Reading, assemble, checked, decode_usage
 
 
 class _Field(NamedTuple):
@@ -93,8 +93,8 @@ class StreamDecoder:
             raise error_from(None, {key: value for key, value in event.items() if key != "type"}, {})
         head, _, tail = kind.rpartition(".")
         if head == "response":
-            self._whole(event.get("response"), tail)
-        elif head == "response.output_item" and tail in ("added", "done"):
+            return self._whole(event.get("response"), tail)
+        if head == "response.output_item" and tail in ("added", "done"):
             self._item(event, tail)
         elif head in _FIELDS and tail in ("delta", "done"):
             return self._piece(event, _FIELDS[head], tail)
@@ -115,8 +115,8 @@ class StreamDecoder:
 
     # --- events -------------------------------------------------------------------------------------
 
-    def _whole(self, response: JsonValue, tail: str) -> None:
-        """The response object, as it stands at the beginning or at the end."""
+    def _whole(self, response: JsonValue, tail: str) -> Piece:
+        """The response object, as it stands at the beginning or at the end; what has been used by then."""
         held = response if isinstance(response, dict) else {}
         self._model = held.get("model") or self._model
         if tail == "failed" or (tail in _ENDS and held.get("error")):
@@ -124,6 +124,7 @@ class StreamDecoder:
         if tail in _ENDS:
             status = "completed" if tail == "done" else tail
             self._response = {**held, "status": held.get("status") or status}
+        return Piece(usage=decode_usage(held.get("usage"), []))
 
     def _item(self, event: JsonObject, tail: str) -> None:
         item = event.get("item")
