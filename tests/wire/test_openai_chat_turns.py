@@ -254,6 +254,7 @@ def test_too_many_tools_lose_those_that_were_not_called() -> None:
 def test_parameters_that_do_not_go_together() -> None:
     without = cured({"messages": [USER], "tool_choice": "auto", "parallel_tool_calls": True})
     assert without == {"messages": [USER]}
+    assert cured({"messages": [USER], "tools": "f", "tool_choice": "auto"}) == {"messages": [USER]}
     effort = cured({"messages": [USER], "tools": [TOOL], "reasoning_effort": "high"}, model="gpt-5.6")
     assert effort["reasoning_effort"] == "none"
     limit = cured({"messages": [USER], "max_tokens": 5, "temperature": 1, "stop": "x"}, model="o4-mini")

@@ -28,15 +28,19 @@ from tenlines.wire.turns import Block, Turn
 def amend_frame(body: JsonObject, profile: Profile) -> tuple[JsonObject, list[Change]]:
     """Cure tools and parameters; the body itself is not changed."""
     body, changes = dict(body), []
-    if isinstance(body.get("tools"), list):
-        changes += _amend_tools(body, profile)
+    tools = body.get("tools")
+    if isinstance(tools, list):
+        changes += _amend_tools(body, tools, profile)
+    elif tools is not None and profile.has("OAI-C-18"):
+        del body["tools"]
+        changes.append(Change("TOOLS-COUNT", "tools", "Left out tools that were no list."))
     changes += _amend_combinations(body, profile)
     changes += _amend_limits(body, profile)
     return body, changes
 
 
-def _amend_tools(body: JsonObject, profile: Profile) -> list[Change]:
-    tools, changes = list(body["tools"]) if isinstance(body["tools"], list) else [], []
+def _amend_tools(body: JsonObject, tools: list[JsonValue], profile: Profile) -> list[Change]:
+    tools, changes = list(tools), []
     if len(tools) > MOST_TOOLS and profile.has("OAI-C-18"):
         kept = _most_wanted(tools, body.get("messages"))
         changes.append(Change("TOOLS-COUNT", "tools", f"Left {len(tools) - MOST_TOOLS} tools out that no call needs."))
@@ -92,7 +96,7 @@ def _amend_tool(entry: JsonValue, profile: Profile) -> tuple[JsonValue, str]:
 
 def _amend_combinations(body: JsonObject, profile: Profile) -> list[Change]:
     changes = []
-    has_tools = bool(body.get("tools"))
+    has_tools = isinstance(body.get("tools"), list) and bool(body["tools"])
     for field in ("tool_choice", "parallel_tool_calls"):
         if not has_tools and profile.has("OAI-C-19") and body.get(field) is not None:
             del body[field]

@@ -48,6 +48,8 @@ class Inspector:
         """Tools and parameters."""
         tools = body.get("tools")
         entries = tools if isinstance(tools, list) else []
+        if tools is not None and not isinstance(tools, list) and self._has("OAI-C-18"):
+            yield self._found("OAI-C-18", "tools", "tools is not a list")
         if len(entries) > MOST_TOOLS and self._has("OAI-C-18"):
             yield self._found(
                 "OAI-C-18", "tools", f"there are {len(entries)} tools; at most {MOST_TOOLS} are allowed", "TOOLS-COUNT"
