@@ -8,7 +8,7 @@ from collections.abc import Callable
 import msgspec
 from msgspec.structs import replace
 
-from tenlines.core.outcomes import quote
+from tenlines.core.outcomes import encodable_value, quote
 from tenlines.core.transcript import JsonValue, Part, Text
 from tenlines.wire.checking import has_wrong_arguments
 from tenlines.wire.ids import Names
@@ -33,6 +33,7 @@ NO_OUTPUT = "(no output)"
 NO_MESSAGE = "(tool failed without a message)"
 
 _QUOTED = 200
+_TOO_DEEP = "(nested too deeply to be shown)"
 _ROLES: dict[str, TurnRole] = {
     "assistant": "assistant",
     "model": "assistant",
@@ -204,16 +205,16 @@ class TurnMender:
 
     def _retyped(self, block: Block) -> Block:
         old, wants_text = block.arguments, self._profile.arguments == "text"
-        if isinstance(old, dict):
+        if isinstance(old, dict) and (text := _json(old)) is not None:
             self._log.say("args.type", block.path, "wrote the arguments as JSON text instead of an object")
-            return replace(block, arguments=msgspec.json.encode(old).decode(), raw=None)
+            return replace(block, arguments=text, raw=None)
         if isinstance(old, str) and is_object_text(old) and not wants_text:
             self._log.say("args.type", block.path, "wrote the arguments as an object instead of JSON text")
             return replace(block, arguments=msgspec.json.decode(old), raw=None)
         if old is None or (isinstance(old, str) and not old.strip()):
             self._log.say("args.type", block.path, "put an empty object where the arguments were missing")
             return replace(block, arguments="{}" if wants_text else {}, raw=None)
-        return self._emptied(block, old if isinstance(old, str) else msgspec.json.encode(old).decode())
+        return self._emptied(block, old if isinstance(old, str) else _json(old) or _TOO_DEEP)
 
     def _emptied(self, block: Block, old: str) -> Block:
         if old.strip() and old.strip() != "null":
@@ -299,4 +300,12 @@ def _field(raw: dict[str, JsonValue], names: tuple[str, ...]) -> str:
 
 
 def _quoted(value: JsonValue) -> str:
-    return quote(value if isinstance(value, str) else msgspec.json.encode(value).decode(), _QUOTED)
+    return quote(value if isinstance(value, str) else _json(value) or _TOO_DEEP, _QUOTED)
+
+
+def _json(value: JsonValue) -> str | None:
+    """A value as JSON text; None when it is nested too deeply."""
+    try:
+        return msgspec.json.encode(encodable_value(value)).decode()
+    except RecursionError:
+        return None

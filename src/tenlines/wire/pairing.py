@@ -128,15 +128,18 @@ class Window:
         self._spoke = False
 
     def interrupt(self, turn: Turn) -> None:
-        """A turn that holds no results came."""
+        """A turn that holds no results and no calls came."""
+        self._part(turn)
+        self._spoke = self._spoke or turn.role == "assistant"
+
+    def _part(self, turn: Turn) -> None:
         for group in self.groups:
             group.interrupted = group.interrupted or turn.path
-        self._spoke = self._spoke or turn.role == "assistant"
 
     def call(self, turn: Turn, calls: tuple[Block, ...]) -> Group:
         """An assistant turn with calls came."""
         if not self.continues(turn, calls):
-            self.interrupt(turn)
+            self._part(turn)
             self.groups.append(Group())
         group = self.groups[-1]
         for block in calls:
