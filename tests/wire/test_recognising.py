@@ -147,7 +147,7 @@ JSON = st.recursive(
 
 
 @given(value=JSON)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_any_json_is_looked_at(value: Any) -> None:
     found = recognise(value)
     assert found is None or found.name in ORDER

@@ -5,6 +5,21 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from tenlines.core.transcript import JsonObject, JsonValue
+from tenlines.wire.schema_forms import (
+    OF_TYPE,
+    by_fixed_value,
+    by_own_key,
+    escaped,
+    gathered,
+    named_types,
+    nullable_form,
+    property_names,
+    put_first,
+    soften,
+    take_null,
+    types_of_value,
+    with_description,
+)
 from tenlines.wire.schema_mending import lose, object_root, read_limits, stepped
 from tenlines.wire.schema_problems import shared_first_key
 from tenlines.wire.schema_refs import DEFINITIONS, UNMERGED, References, merged, needed, resolve, united
@@ -26,22 +41,12 @@ PLACEHOLDER = "no_arguments"
 _MOST_SCHEMAS = 5_000
 """Schemas in one converted schema: definitions that use one another twice each grow without end when written out."""
 
-_OF_TYPE = {
-    "string": {"minLength", "maxLength", "pattern", "format"},
-    "integer": {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "format"},
-    "number": {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "format"},
-    "array": {"items", "prefixItems", "additionalItems", "minItems", "maxItems", "uniqueItems", "contains"},
-    "object": {
-        "properties",
-        "required",
-        "additionalProperties",
-        "patternProperties",
-        "propertyNames",
-        "minProperties",
-        "maxProperties",
-    },
-}
-"""Keywords that speak about one type alone."""
+
+_PLACED = frozenset(
+    {"type", "description", "nullable", "properties", "required", "additionalProperties", "items", "anyOf", "$defs"}
+    | {"definitions", "$ref"}
+)
+"""Keywords that have a step of their own."""
 
 
 class _Place(NamedTuple):
@@ -98,9 +103,9 @@ class Narrowing:
                 made[name] = self.node(self._references.target(name), _Place(f"({short})"))
         for key in ("$defs", "definitions"):
             held = self._root.get(key)
-            names = [name for name in (held if isinstance(held, dict) else {}) if f"#/{key}/{_escaped(name)}" in made]
+            names = [name for name in (held if isinstance(held, dict) else {}) if f"#/{key}/{escaped(name)}" in made]
             if names:
-                out[key] = {name: made[f"#/{key}/{_escaped(name)}"] for name in names}
+                out[key] = {name: made[f"#/{key}/{escaped(name)}"] for name in names}
 
     # --- one schema ---------------------------------------------------------------------------------
 
@@ -192,9 +197,9 @@ class Narrowing:
         if "const" in out and ("const" not in self._subset.keywords or "enum" in out):
             value = out.pop("const")
             out["enum"] = [value]
-        out["type"] = _typed(out)
+        out["type"] = named_types(out)
         if out.pop("nullable", False) is True:
-            _take_null(out)
+            take_null(out)
         if not out["type"]:
             del out["type"]
         return out
@@ -220,15 +225,15 @@ class Narrowing:
             return plain
         if len(kinds) == 1:
             return {**plain, "type": kinds[0], "nullable": True} if nullable else {**plain, "type": kinds[0]}
-        special = set[str]().union(*_OF_TYPE.values())
+        special = set[str]().union(*OF_TYPE.values())
         out = {key: value for key, value in plain.items() if key not in special | {"type", "enum"}}
         forms: list[JsonValue] = []
         for kind in kinds:
             form: JsonObject = {"type": kind}
-            form |= {key: value for key, value in plain.items() if key in _OF_TYPE.get(kind, ())}
+            form |= {key: value for key, value in plain.items() if key in OF_TYPE.get(kind, ())}
             values = plain.get("enum")
             if isinstance(values, list):
-                form["enum"] = [value for value in values if kind in _types_of_value(value)]
+                form["enum"] = [value for value in values if kind in types_of_value(value)]
             if form.get("enum") != []:
                 forms.append(form)
         if nullable:
@@ -258,7 +263,7 @@ class Narrowing:
             forms = self._told_apart(forms, place, phrases)
         self._defaults(plain, phrases)
         text = described(plain, phrases)
-        return _gathered(forms, text, nullable=nullable and self._subset.nullable)
+        return gathered(forms, text, nullable=nullable and self._subset.nullable)
 
     def _given_forms(self, plain: JsonObject, place: _Place) -> list[tuple[JsonValue, frozenset[str]]]:
         """The forms with what stands beside the choice, each with the references that were followed for it."""
@@ -288,11 +293,11 @@ class Narrowing:
         if shared_first_key(forms) is None:
             return forms
         objects = [form for form in forms if isinstance(form, dict) and isinstance(form.get("properties"), dict)]
-        for order in (_by_fixed_value(objects), _by_own_key(objects)):
-            turned = [_put_first(form, order) if form in objects else form for form in forms]
+        for order in (by_fixed_value(objects), by_own_key(objects)):
+            turned = [put_first(form, order) if form in objects else form for form in forms]
             if shared_first_key(turned) is None:
                 return turned
-        groups = [", ".join(_names(form)) for form in objects]
+        groups = [", ".join(property_names(form)) for form in objects]
         self._say(f"the keys of one of these groups, the others null: {' | '.join(groups)}", place, phrases)
         return [self._as_one(objects, place), *(form for form in forms if form not in objects)]
 
@@ -305,9 +310,9 @@ class Narrowing:
             made = schema if isinstance(schema, dict) else {}
             inner = made.get("anyOf")
             if isinstance(inner, list):
-                made = _gathered(self._told_apart(inner, place.child(name), []), "", nullable=False)
+                made = gathered(self._told_apart(inner, place.child(name), []), "", nullable=False)
             if "enum" in made and "type" not in made:
-                made = {"type": _typed(made), **made}
+                made = {"type": named_types(made), **made}
             properties[name] = made if name in own else nullable_form(made)
         return {
             "type": "object",
@@ -337,7 +342,7 @@ class Narrowing:
                 self._keyword(out, key, value, place, phrases)
         self._defaults(plain, phrases)
         text = described(plain, phrases)
-        return _with_description(out, text)
+        return with_description(out, text)
 
     def _keyword(self, out: JsonObject, key: str, value: JsonValue, place: _Place, phrases: list[str]) -> None:
         """One keyword: as it is, or in words."""
@@ -351,7 +356,7 @@ class Narrowing:
             if key == "minItems" and self._subset.min_items:
                 out[key] = self._subset.min_items
             if key.startswith("exclusive") and "minimum" in self._subset.keywords and is_number(value):
-                _soften(out, key, value)
+                soften(out, key, value)
 
     def _takes(self, key: str, value: JsonValue, kinds: list[str]) -> bool:
         subset = self._subset
@@ -409,129 +414,3 @@ class Narrowing:
         elif extra is not None:
             out["additionalProperties"] = self.node(extra, place.child("*")) if isinstance(extra, dict) else extra
         return out
-
-
-_PLACED = frozenset(
-    {"type", "description", "nullable", "properties", "required", "additionalProperties", "items", "anyOf", "$defs"}
-    | {"definitions", "$ref"}
-)
-"""Keywords that have a step of their own."""
-
-
-def _escaped(name: str) -> str:
-    return name.replace("~", "~0").replace("/", "~1")
-
-
-def _typed(schema: JsonObject) -> JsonValue:
-    """The types that a schema names or means; [] when it may be anything, or has forms of its own."""
-    kinds = types_of(schema)
-    values = schema.get("enum", [schema["const"]] if "const" in schema else None)
-    if not kinds and isinstance(values, list):
-        kinds = list(dict.fromkeys(_types_of_value(value)[0] for value in values))
-    if not kinds and "anyOf" not in schema:
-        kinds = [kind for kind in ("object", "array", "string", "number") if schema.keys() & _OF_TYPE[kind]][:1]
-    return list[JsonValue](kinds)
-
-
-def _types_of_value(value: JsonValue) -> tuple[str, ...]:
-    match value:
-        case bool():
-            return ("boolean",)
-        case int():
-            return ("integer", "number")
-        case float():
-            return ("number",)
-        case str():
-            return ("string",)
-        case list():
-            return ("array",)
-        case dict():
-            return ("object",)
-        case None:
-            return ("null",)
-
-
-def _take_null(out: JsonObject) -> None:
-    """`nullable: true` as the JSON Schema that it stands for."""
-    kinds = types_of(out)
-    if kinds and "null" not in kinds:
-        out["type"] = [*kinds, "null"]
-    values, forms = out.get("enum"), out.get("anyOf")
-    if isinstance(values, list) and None not in values:
-        out["enum"] = [*values, None]
-    if isinstance(forms, list):
-        out["anyOf"] = [*forms, {"type": "null"}]
-
-
-def _soften(out: JsonObject, key: str, value: JsonValue) -> None:
-    """The inclusive limit nearest to an exclusive one that a dialect cannot say."""
-    limit = "minimum" if key == "exclusiveMinimum" else "maximum"
-    if limit not in out and isinstance(value, int | float):
-        step = (1 if limit == "minimum" else -1) if out.get("type") == "integer" and isinstance(value, int) else 0
-        out[limit] = value + step
-
-
-def nullable_form(made: JsonObject) -> JsonObject:
-    """A schema that takes null as well, for a property that was optional."""
-    kinds, forms = types_of(made), made.get("anyOf")
-    if "null" in kinds:
-        return made
-    if isinstance(forms, list):
-        null: JsonValue = {"type": "null"}
-        return made if null in forms else {**made, "anyOf": [*forms, null]}
-    if not kinds:
-        return {"anyOf": [made, {"type": "null"}]}
-    out: JsonObject = {**made, "type": [*kinds, "null"]}
-    values = out.get("enum", [out["const"]] if "const" in out else None)
-    if isinstance(values, list):
-        out.pop("const", None)
-        out["enum"] = values if None in values else [*values, None]
-    return out
-
-
-def _gathered(forms: list[JsonValue], text: str, *, nullable: bool) -> JsonObject:
-    only = forms[0] if len(forms) == 1 else None
-    if isinstance(only, dict) and "$ref" not in only:
-        inner = only.get("description")
-        out = _with_description(only, described({"description": text}, [inner] if isinstance(inner, str) else []))
-    else:
-        out = _with_description({"anyOf": forms}, text)
-        if isinstance(only, dict) and not text:
-            out = dict(only)
-    return {**out, "nullable": True} if nullable else out
-
-
-def _with_description(schema: JsonObject, text: str) -> JsonObject:
-    out: JsonObject = {key: schema[key] for key in ("type",) if key in schema}
-    if text:
-        out["description"] = text
-    return out | {key: value for key, value in schema.items() if key not in ("type", "description")}
-
-
-def _names(form: JsonObject) -> list[str]:
-    properties = form.get("properties")
-    return list(properties) if isinstance(properties, dict) else []
-
-
-def _by_fixed_value(objects: list[JsonObject]) -> list[str]:
-    """Keys that every form has and that tell the forms apart by their values."""
-    shared = [name for name in _names(objects[0]) if all(name in _names(form) for form in objects)]
-    return [name for name in shared if shared_first_key([_put_first(form, [name]) for form in objects]) is None][:1]
-
-
-def _by_own_key(objects: list[JsonObject]) -> list[str]:
-    """Keys that only one of the forms has."""
-    counts: dict[str, int] = {}
-    for form in objects:
-        for name in _names(form):
-            counts[name] = counts.get(name, 0) + 1
-    return [name for name, count in counts.items() if count == 1]
-
-
-def _put_first(form: JsonObject, names: list[str]) -> JsonObject:
-    """The form with the first of these keys that it has before its other ones."""
-    properties = form.get("properties")
-    first = next((name for name in names if isinstance(properties, dict) and name in properties), None)
-    if first is None or not isinstance(properties, dict):
-        return form
-    return {**form, "properties": {first: properties[first], **properties}}

@@ -14,7 +14,7 @@ from tenlines.wire.schema_mending import mended
 from tenlines.wire.schema_narrowing import PLACEHOLDER, Narrowing
 from tenlines.wire.schema_problems import Problem
 from tenlines.wire.schema_refs import References, needed, resolve
-from tenlines.wire.schema_subsets import DEEPEST, PLAIN_ROOT, SUBSETS, Dialect
+from tenlines.wire.schema_subsets import DEEPEST, PLAIN_ROOT, SUBSETS, Dialect, types_of
 
 __all__ = ["Converted", "Dialect", "Sizes", "convert", "problems", "restore", "sizes"]
 
@@ -103,14 +103,30 @@ def _suits(value: JsonValue, form: JsonObject, references: References) -> bool:
     properties = form.get("properties")
     if not isinstance(value, dict) or not isinstance(properties, dict):
         return False
-    if any(value.get(name) is None for name in needed(form)) or any(name not in properties for name in value):
+    if any(name not in properties for name in value):
         return False
+    for name in needed(form):
+        if name not in value or (value[name] is None and not _takes_null(properties.get(name), references, 0)):
+            return False
     for name, one in value.items():
         fixed = resolve(properties[name], references, frozenset()).schema
         listed = fixed.get("enum", [fixed["const"]] if "const" in fixed else None)
         if isinstance(listed, list) and one is not None and one not in listed:
             return False
     return True
+
+
+def _takes_null(schema: JsonValue, references: References, depth: int) -> bool:
+    """Whether null is a value of its own here."""
+    here = resolve(schema, references, frozenset()).schema
+    for key in ("anyOf", "oneOf"):
+        forms = here.get(key)
+        if isinstance(forms, list) and depth < DEEPEST:
+            return any(_takes_null(form, references, depth + 1) for form in forms)
+    values = here.get("enum", [here["const"]] if "const" in here else None)
+    if isinstance(values, list):
+        return None in values
+    return not types_of(here) or "null" in types_of(here)
 
 
 # --- sizes ------------------------------------------------------------------------------------------
