@@ -30,6 +30,8 @@ class Record(NamedTuple):
 
     value: JsonValue
     line: int = 1
+    data: bytes = b""
+    """The bytes of the line, where a line is one whole value and nothing in it was read as something else."""
 
 
 class Notice(NamedTuple):
@@ -166,7 +168,8 @@ def _json_lines(lines: Iterable[_Line]) -> Iterator[Found]:
         except (ValueError, RecursionError) as error:
             found = list(_damaged(line, error, known))
         else:
-            found = [Record(value, line.number), *_oddities(line)]
+            odd = list(_oddities(line))
+            found = [Record(value, line.number, b"" if odd else line.data), *odd]
         for one in found:
             if isinstance(one, Record) and isinstance(one.value, dict):
                 known = frozenset(one.value)
@@ -374,6 +377,8 @@ class Transcript(NamedTuple):
 _WRAPPERS = ("request", "body", "params", "payload", "data", "kwargs", "inputs", "values", "state", "conversation")
 """Fields in which logs, batches and traces keep a request."""
 _DEEPEST = 6
+NO_TRANSCRIPT = "there is no transcript in this value"
+"""What a notice says of a value that is whole, and nothing that is known here."""
 
 
 def transcripts(found: Iterable[Found]) -> Iterator[Transcript | Notice]:
@@ -395,7 +400,7 @@ def transcripts(found: Iterable[Found]) -> Iterator[Transcript | Notice]:
             begun = begun if alone else one.line
             alone.append(one.value)
         else:
-            yield Notice(one.line, 0, "there is no transcript in this value")
+            yield Notice(one.line, 0, NO_TRANSCRIPT)
     if alone:
         yield Transcript(alone, begun)
 

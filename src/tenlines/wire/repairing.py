@@ -16,7 +16,7 @@ from tenlines.wire.mend_order import OrderMender
 from tenlines.wire.mend_turns import Log, TurnMender, is_user_start
 from tenlines.wire.profile import Artefact, Profile
 from tenlines.wire.provenance import Prefix, Provenance
-from tenlines.wire.rules import Change, Severity
+from tenlines.wire.rules import Change, Diagnostic
 from tenlines.wire.situations import for_body
 from tenlines.wire.turns import Tool, Turn
 
@@ -29,6 +29,8 @@ class Repaired(NamedTuple):
 
     body: JsonObject
     changes: tuple[Change, ...]
+    left: tuple[Diagnostic, ...] = ()
+    """What a check still finds in it."""
 
 
 def repair(
@@ -55,20 +57,24 @@ def repair(
         ConfigError: The body has no list of messages.
     """
     changes: list[Change] = []
+    left = check(body, format, profile, artefacts)
     # errors that are left when all errors were cured may come from what only does harm
-    errors, all_faults = _only(("error",), format, profile), _only(("error", "warning"), format, profile)
-    for curing in [errors] * ROUNDS + [all_faults] * ROUNDS:
-        if not any(warnings or one.severity == "error" for one in check(body, format, profile, artefacts)):
-            break
-        body, new = _repaired(body, format, curing, artefacts)
-        changes += new
-        if not new and curing is all_faults:
-            break
-    return Repaired(body, tuple(changes))
+    for with_warnings in (False, True):
+        curing = curable(format, profile, warnings=with_warnings)
+        for _ in range(ROUNDS):
+            if not any(warnings or one.severity == "error" for one in left):
+                return Repaired(body, tuple(changes), tuple(left))
+            body, new = _repaired(body, format, curing, artefacts)
+            if not new:
+                break
+            changes += new
+            left = check(body, format, profile, artefacts)
+    return Repaired(body, tuple(changes), tuple(left))
 
 
-def _only(severities: tuple[Severity, ...], format: Format, profile: Profile) -> Profile:
-    """The profile with those faults alone that are to be cured."""
+def curable(format: Format, profile: Profile, *, warnings: bool) -> Profile:
+    """The profile with those faults alone that are to be cured: errors, and what only does harm if `warnings`."""
+    severities = ("error", "warning") if warnings else ("error",)
     known = {rule.id: rule.severity for rule in format.rules}
     faults = {what: rule for what, rule in profile.faults.items() if known.get(rule) in severities}
     return replace(profile, faults=faults)

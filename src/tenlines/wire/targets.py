@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import difflib
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
+from tenlines.core.transcript import JsonValue
 from tenlines.errors import ConfigError
 from tenlines.wire.format import Format
 from tenlines.wire.formats import FORMATS
@@ -45,8 +47,7 @@ def goal(text: str) -> Goal:
         ConfigError: It stands for nothing; the message lists what there is.
     """
     head, _, rest = text.strip().partition(":")
-    name = head.lower()
-    name = ALIASES.get(name, name)
+    name = format_name(head)
     if name in FORMATS:
         format = FORMATS[name]
         is_tokenizer = name == "mistral" and re.fullmatch(r"v\d+", rest)
@@ -56,6 +57,24 @@ def goal(text: str) -> Goal:
         format = FORMATS["openai_chat"]
         return Goal(format, format.profile({"server": name, "model": rest}), rest)
     raise ConfigError(_unknown(text, head))
+
+
+def format_name(text: str) -> str:
+    """The name of a format or a server, where people have other words for it."""
+    name = text.strip().lower()
+    return ALIASES.get(name, name)
+
+
+def own_goal(value: JsonValue, name: str) -> Goal:
+    """Whom a transcript in the format of that name was written for, as far as it says so itself."""
+    model = value.get("model", value.get("modelId")) if isinstance(value, dict) else None
+    return _of_model(name, model if isinstance(model, str) else "")
+
+
+@lru_cache(maxsize=64)  # a log names few models, many times
+def _of_model(name: str, model: str) -> Goal:
+    format = FORMATS[name]
+    return Goal(format, format.profile({"model": model} if model else None), model)
 
 
 def _unknown(text: str, head: str) -> str:
