@@ -201,8 +201,12 @@ class OwnClients(Clients):
 
     def __init__(self, sdk: Sdk, base_url: str | None, api_key: str | None) -> None:
         # a proxy from the environment must not stand between us and a server on this machine
-        self._trust_env = not is_loopback(base_url or "")
-        self._settings = {"base_url": base_url, "api_key": api_key, "max_retries": 0}
+        is_near = is_loopback(base_url or "")
+        self._trust_env = not is_near
+        self._settings: dict[str, Any] = {"base_url": base_url, "api_key": api_key, "max_retries": 0}
+        if is_near:
+            # small servers close idle connections without a word, and a new one costs nothing here
+            self._settings["default_headers"] = {"Connection": "close"}
         http = sdk.module.DefaultHttpxClient(trust_env=self._trust_env)
         try:
             client = sdk.client(http_client=http, **self._settings)
