@@ -525,6 +525,8 @@ def test_nulls_are_taken_out_of_the_form_that_was_meant() -> None:
     assert restore({"pet": {"kind": "cat", "lives": None}}, parameters, "openai_strict") == {"pet": {"kind": "cat"}}
     empty = obj({"pet": {"anyOf": [obj({"a": {"enum": [None]}, "b": {"type": "string"}}, "a")]}}, "pet")
     assert restore({"pet": {"a": None, "b": None}}, empty, "openai_strict") == {"pet": {"a": None}}
+    nested = obj({"pet": {"anyOf": [{"anyOf": [cat]}]}}, "pet")
+    assert restore({"pet": {"kind": "cat", "lives": None}}, nested, "openai_strict") == {"pet": {"kind": "cat"}}
 
 
 def test_sizes_are_counted_at_every_depth() -> None:

@@ -79,9 +79,7 @@ def _restored(value: JsonValue, schema: JsonValue, references: References, depth
     for key in ("anyOf", "oneOf"):
         forms = found.get(key)
         if isinstance(forms, list):
-            fitting = [
-                form for form in forms if _suits(value, resolve(form, references, frozenset()).schema, references)
-            ]
+            fitting = [form for form in forms if _suits(value, form, references, depth)]
             value = _restored(value, fitting[0], references, depth + 1) if fitting else value
     if isinstance(value, list):
         items = found.get("items")
@@ -96,8 +94,13 @@ def _restored(value: JsonValue, schema: JsonValue, references: References, depth
     }
 
 
-def _suits(value: JsonValue, form: JsonObject, references: References) -> bool:
+def _suits(value: JsonValue, given: JsonValue, references: References, depth: int) -> bool:
     """Whether a value may be of a form: by its keys and its fixed values alone."""
+    form = resolve(given, references, frozenset()).schema
+    for key in ("anyOf", "oneOf"):
+        forms = form.get(key)
+        if isinstance(forms, list) and depth < DEEPEST:
+            return any(_suits(value, one, references, depth + 1) for one in forms)
     if isinstance(value, list):
         return form.get("type") == "array" or "items" in form
     properties = form.get("properties")
