@@ -11,7 +11,7 @@ import asyncio
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,13 +24,16 @@ from tenlines.core.effects import CallModel
 from tenlines.core.machine import Machine
 from tenlines.core.replay import fold
 from tenlines.core.transcript import Message, Note, Result
-from tenlines.errors import OutOfMoves, RateLimited
+from tenlines.errors import OutOfMoves, RemoteError
 from tenlines.journal.memory import MemoryJournal
 from tenlines.journal.sqlite import SqliteJournal
 from tenlines.models.plain import ScriptedModel
 from tenlines.ports import Bound, CallContext, Clock, Delta, Invalid, Journal, OnDelta, Rendered
 from tenlines.testing import RecordingObserver
+from tenlines.wire.errors import error_from
+from tenlines.wire.format import Piece
 from tenlines.wire.openai_chat.encoding import Encoder
+from tenlines.wire.openai_chat.stream import StreamDecoder
 from tenlines.wire.parts import NOTE_PREFIX
 from tenlines.wire.plain import read_reply
 
@@ -88,14 +91,57 @@ def reply_of(move: Any) -> Any:
     if not isinstance(move, dict):
         return move
     if "raise" in move:
-        fault = move["raise"]
-        return RateLimited("too many requests", status=fault["status"], retry_after_s=fault["retry_after"])
+        return failure_of(move["raise"])
+    if "stream" in move or "deltas" in move:
+        return move
     reply = {"usage": USAGE, **move}
     if reply.get("stop") == "malformed_tool_call":
         reply["stop"] = "malformed_call"
     calls = reply.get("tool_calls") or ()
     reply["tool_calls"] = [{**call, "arguments": expand(call.get("arguments"))} for call in calls]
     return reply
+
+
+def failure_of(fault: dict[str, Any]) -> Exception:
+    """What a client raises for an answer with this status, or for a connection that breaks."""
+    if "error" in fault:
+        return {"ConnectionResetError": ConnectionResetError}[fault["error"]]("Connection reset by peer")
+    headers = {"retry-after": fault["retry_after"]} if "retry_after" in fault else {}
+    message = "too many requests" if fault["status"] == 429 else "it failed"
+    body = {"error": {"message": message, "code": fault.get("code")}}
+    return error_from(fault["status"], body, headers)
+
+
+def streamed(move: dict[str, Any], show: Callable[[Piece], None]) -> Reply:
+    """A reply that comes in pieces, through the decoder that reads the real ones."""
+    decoder, used = StreamDecoder(), None
+    try:
+        for chunk in chunks_of(move):
+            piece = decoder.feed(chunk)
+            used = piece.usage or used
+            show(piece)
+        return decoder.finish()
+    except RemoteError as error:
+        error.usage = used
+        raise
+
+
+def chunks_of(move: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The chunks of a move: `stream` (pieces of text) or `deltas` (pieces of calls), then how it ends."""
+    usages = iter(move.get("usage_chunks", [{"input": 100, "output": 10}]))
+    for text in move.get("stream", ()):
+        used = next(usages, None)
+        counts = {"prompt_tokens": used["input"], "completion_tokens": used["output"]} if used else None
+        yield {"choices": [{"delta": {"content": text}}], "usage": counts}
+    for piece in move.get("deltas", ()):
+        function = {"name": piece.get("name"), "arguments": piece["args"]}
+        entry = {"index": piece["index"], "id": piece.get("id"), "function": function}
+        yield {"choices": [{"delta": {"tool_calls": [entry]}}]}
+    if "then" not in move:
+        yield {"choices": [{"delta": {}, "finish_reason": move["stop"]}]}
+        yield {"choices": [], "usage": {"prompt_tokens": 100, "completion_tokens": 10} if "deltas" in move else None}
+    elif move["then"] == "error 503":
+        yield {"error": {"message": "service unavailable", "type": "server_error", "code": 503}}
 
 
 def calls(*asked: tuple[str, str, str], text: str | None = None, stop: str = "tool_calls") -> dict[str, Any]:
@@ -156,6 +202,8 @@ class _Session:
         self.used += 1
         if isinstance(move, BaseException):
             raise move
+        if isinstance(move, dict) and ("stream" in move or "deltas" in move):
+            return streamed(move, partial(_show, request, on_delta))
         reply = read_reply(move)
         if on_delta is not None:
             for start in range(0, len(reply.text), 3):
@@ -165,6 +213,11 @@ class _Session:
     async def acomplete(self, request: CallModel, on_delta: OnDelta | None) -> Reply:
         await asyncio.sleep(0)
         return self.complete(request, on_delta)
+
+
+def _show(request: CallModel, on_delta: OnDelta | None, piece: Piece) -> None:
+    if on_delta is not None and piece.text:
+        on_delta(Delta(request.step, piece.text))
 
 
 # --- tools --------------------------------------------------------------------------------------------
@@ -335,8 +388,9 @@ class Played:
         check_sums(self.log, self.result)
         if self.world.mode.watched:
             assert self.seen.events == self.log[-len(self.seen.events) :]
-            said = [event.reply.text for event in self.seen.events if isinstance(event, ev.ModelReplied)]
-            assert "".join(delta.text for delta in self.seen.deltas) == "".join(said)
+            said = "".join(event.reply.text for event in self.seen.events if isinstance(event, ev.ModelReplied))
+            heard = "".join(delta.text for delta in self.seen.deltas)
+            assert heard == said or (self.events(ev.ModelFailed) and heard.endswith(said))  # of a broken one, more
         return self
 
 
@@ -406,8 +460,10 @@ def check_sums(log: list[ev.AnyEvent], result: RunResult) -> None:
     in_messages = [one for one in result.messages[len(start.messages) :] if isinstance(one, Result)]
     assert len(in_messages) == asked.total()
     assert result.steps == len(replies)
-    assert result.usage.input == sum((reply.usage or Usage()).input or 0 for reply in replies)
-    assert result.usage.output == sum((reply.usage or Usage()).output or 0 for reply in replies)
+    broken = [event.usage for event in log if isinstance(event, ev.ModelFailed)]
+    used = [one or Usage() for one in (*(reply.usage for reply in replies), *broken)]
+    assert result.usage.input == sum(one.input or 0 for one in used)
+    assert result.usage.output == sum(one.output or 0 for one in used)
     started = {(event.step, event.position) for event in log if isinstance(event, ev.CallStarted)}
     assert result.tool_calls == len(started)
     assert limits.steps is None or result.steps <= limits.steps + limits.last_words

@@ -39,7 +39,7 @@ def test_text_is_joined_and_the_last_usage_counts() -> None:
     one = decoder()
     assert one.feed(
         chunk({"text": "It is "}, usageMetadata={"promptTokenCount": 9, "candidatesTokenCount": 2})
-    ) == Piece("It is ")
+    ) == Piece("It is ", usage=Usage(9, 2))
     assert one.feed(chunk({"text": "Hm", "thought": True})) == Piece("", "Hm")
     assert one.feed(chunk({"text": "18C."}, finish="STOP")) == Piece("18C.")
     one.feed({"usageMetadata": {"promptTokenCount": 9, "candidatesTokenCount": 5, "thoughtsTokenCount": 1}})

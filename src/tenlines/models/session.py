@@ -14,9 +14,9 @@ from functools import partial
 from typing import NamedTuple, Protocol, TypeAlias
 
 from tenlines.core.effects import CallModel
-from tenlines.core.transcript import JsonObject, JsonValue, Reply
+from tenlines.core.transcript import JsonObject, JsonValue, Reply, Usage
 from tenlines.drivers.threads import in_thread, loop_thread
-from tenlines.errors import ConnectionFailed, MalformedReply, ProviderError
+from tenlines.errors import ConnectionFailed, MalformedReply, ProviderError, RemoteError
 from tenlines.ports import Clock, Delta, OnDelta, SystemClock
 from tenlines.wire.format import Format, Piece, Talk
 from tenlines.wire.profile import Target
@@ -132,10 +132,10 @@ class Session:
             if on_delta is None:
                 return self._talk.decode(self._transport.send(body, timeout_s))
             hearing = _Hearing(self._talk, request, on_delta)
-            with closing(self._transport.stream(body, timeout_s)) as stream:
+            with hearing.counted(), closing(self._transport.stream(body, timeout_s)) as stream:
                 for heard in stream:
                     hearing.take(heard)
-            return hearing.reply()
+                return hearing.reply()
 
     async def acomplete(self, request: CallModel, on_delta: OnDelta | None) -> Reply:
         """The same for asyncio. Cancelling it closes the connection."""
@@ -147,10 +147,11 @@ class Session:
             if on_delta is None:
                 return self._talk.decode(await self._transport.asend(body, timeout_s))
             hearing = _Hearing(self._talk, request, on_delta)
-            async with aclosing(self._transport.astream(body, timeout_s)) as stream:
-                async for heard in stream:
-                    hearing.take(heard)
-            return hearing.reply()
+            with hearing.counted():
+                async with aclosing(self._transport.astream(body, timeout_s)) as stream:
+                    async for heard in stream:
+                        hearing.take(heard)
+                return hearing.reply()
 
     @contextmanager
     def _recognised(self) -> Iterator[None]:
@@ -161,6 +162,7 @@ class Session:
             known = recognise(error, self._format)
             if known is error:
                 raise
+            known.usage = error.usage
             raise known from error.__cause__ or error
 
     async def _in_thread(self, request: CallModel, on_delta: OnDelta | None) -> Reply:
@@ -209,6 +211,16 @@ class _Hearing:
         self._talk, self._decoder = talk, talk.decoder()
         self._step, self._on_delta = request.step, on_delta
         self._whole: Reply | None = None
+        self._used: Usage | None = None
+
+    @contextmanager
+    def counted(self) -> Iterator[None]:
+        """A reply that breaks off is paid for: the error says what it had used."""
+        try:
+            yield
+        except RemoteError as error:
+            error.usage = self._used
+            raise
 
     def take(self, heard: Heard) -> None:
         if isinstance(heard, Whole):
@@ -221,6 +233,7 @@ class _Hearing:
         return self._decoder.finish() if self._whole is None else self._whole
 
     def _show(self, piece: Piece) -> None:
+        self._used = piece.usage or self._used
         if piece.text or piece.reasoning:
             self._on_delta(Delta(self._step, piece.text, piece.reasoning))
 

@@ -14,6 +14,7 @@ from tenlines.wire.gemini.decoding import (
     Origin,
     assemble,
     checked,
+    decode_usage,
     ending_of,
     excerpt,
     first_candidate,
@@ -56,7 +57,7 @@ class StreamDecoder:
                 reasoning += words(part.get("text"))
             else:
                 text += words(part.get("text"))
-        return Piece(text, reasoning)
+        return Piece(text, reasoning, decode_usage(field(response, "usageMetadata"), []))
 
     def _end(self, ending: Ending) -> None:
         before = self._ending

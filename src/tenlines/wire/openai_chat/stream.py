@@ -15,6 +15,7 @@ from tenlines.wire.openai_chat.decoding import (
     assemble,
     checked,
     decode_ending,
+    decode_usage,
     excerpt,
     id_of,
     name_and_arguments,
@@ -51,14 +52,15 @@ class StreamDecoder:
         if data.get("model"):
             self._last["model"] = data["model"]
         if not isinstance(choices, list) or not choices:
-            return Piece()
+            return Piece(usage=decode_usage(usage, []))
         choice = choices[0]
         if not isinstance(choice, dict):
             raise MalformedReply("a chunk of the stream has a choice that is not an object", excerpt(chunk))
         if choice.get("finish_reason"):
             self._ending = decode_ending(choice["finish_reason"])
         delta = choice.get("delta")
-        return self._take(delta, chunk) if isinstance(delta, dict) else Piece()
+        piece = self._take(delta, chunk) if isinstance(delta, dict) else Piece()
+        return piece._replace(usage=decode_usage(usage, [])) if usage else piece
 
     def _take(self, delta: JsonObject, chunk: JsonValue) -> Piece:
         text, refusal = text_of_content(delta.get("content")), text_of_content(delta.get("refusal"))

@@ -1,0 +1,213 @@
+"""Histories that were cut, handed over, stored, or hold what only one provider understands."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from case_world import CaseModel, World, encoded, says
+
+from tenlines import Agent
+from tenlines.core.codec import decode, encode
+from tenlines.core.history import first_fault, mend, without_calls
+from tenlines.core.transcript import Assistant, Message, Opaque, Text, ToolCall, User
+from tenlines.wire.checking import check
+from tenlines.wire.converting import written
+from tenlines.wire.documents import Notice, Record, read
+from tenlines.wire.format import Format
+from tenlines.wire.formats import FORMATS
+from tenlines.wire.plain import read_messages
+from tenlines.wire.profile import Target
+
+TALKING = [one for one in FORMATS.values() if one.name not in ("cohere", "ollama")]
+
+
+def requests(run: Any, format: Format, model: str = "m") -> list[dict[str, Any]]:
+    """Every request of a run in a format, as JSON that was written and read."""
+    talk = format.talk(Target(profile=format.profile({"model": model}), model=model))
+    return [json.loads(json.dumps(talk.request(one, stream=False))) for one in run.model.requests]
+
+
+def errors(body: dict[str, Any], format: Format) -> list[str]:
+    """What the provider would refuse."""
+    return [f"{one.rule} {one.message}" for one in check(body, format, format.profile()) if one.severity == "error"]
+
+
+# --- trimming -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kept", range(1, 12))
+def test_trim_01_a_history_cut_anywhere_is_sent_in_whole_groups(world: World, kept: int) -> None:
+    model = CaseModel(world.input["model"])
+    agent = Agent(model, journal=world.journal)
+    history = world.input["history"][-kept:]
+    if world.mode.driver == "sync":
+        result = agent.run_sync("u3", messages=history)
+    else:
+        result = asyncio.run(agent.run("u3", messages=history))
+    assert result.status == "answered"
+    (request,) = model.requests
+    assert first_fault(list(request.messages)) == ""
+    assert request.messages[-1] == User((Text("u3"),))
+    for format in TALKING:
+        target = Target(profile=format.profile({"server": "strict-template"}), model="m")
+        body = written(list(request.messages), (), format, target).body
+        assert errors(body, format) == [], format.name
+        turns = [format.unfold(one, "") for one in body[format.list_field]]  # type: ignore[union-attr]
+        assert next(turn.role for turn in turns if turn.role != "system") in ("user", "assistant")
+        if format.name in ("gemini", "bedrock", "anthropic"):
+            assert turns[0].role == "user"
+
+
+def test_trim_03_a_history_that_begins_and_ends_with_the_assistant_is_framed_for_those_who_need_it(
+    world: World,
+) -> None:
+    @world.tool
+    def t() -> str:
+        """Do."""
+        return "1"
+
+    history = mend(read_messages(world.input["history"])).messages
+    tools = tuple(one.spec for one in world.tools.values())
+    for format in TALKING:
+        body = written(history, tools, format, Target(profile=format.profile(), model="m")).body
+        assert errors(body, format) == [], format.name
+    assert mend(history).messages == history, "what is stored is not changed by it"
+
+
+# --- what only one provider understands -----------------------------------------------------------------
+
+REASONED = {
+    "openai_responses": {
+        "status": "completed",
+        "output": [
+            {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAAAABexample"},
+            {"type": "function_call", "id": "fc_1", "call_id": "a", "name": "t", "arguments": "{}"},
+        ],
+    },
+    "anthropic": {
+        "type": "message",
+        "role": "assistant",
+        "stop_reason": "tool_use",
+        "content": [
+            {"type": "thinking", "thinking": "step… sk-demo-9999", "signature": "EqQBCkYIBxgCSIG=="},
+            {"type": "text", "text": "Let me see."},
+            {"type": "tool_use", "id": "a", "name": "t", "input": {}},
+        ],
+    },
+}
+"""A reply that reasoned before it called, as two providers send it."""
+
+
+def reasoned(name: str) -> Any:
+    """The reply, read by the provider's own decoder."""
+    format = FORMATS[name]
+    return format.talk(Target(profile=format.profile(), model="m")).decode(REASONED[name])
+
+
+def test_opaque_01_reasoning_stands_directly_before_its_call_in_every_request(world: World) -> None:
+    @world.tool
+    def t() -> str:
+        """Do."""
+        return "r"
+
+    world.store()
+    first = [reasoned("openai_responses"), says("r")]
+    run = world.play(model=first, task="go").expect(model_calls=2)
+    again = world.play(model=[says("ok")], history=run.result.messages, task="again")
+    sent = [*requests(run, FORMATS["openai_responses"]), *requests(again, FORMATS["openai_responses"])]
+    assert len(sent) == 3
+    for body in sent[1:]:
+        items = body["input"]
+        (place,) = [index for index, item in enumerate(items) if item.get("type") == "reasoning"]
+        assert items[place] == REASONED["openai_responses"]["output"][0]  # type: ignore[index]
+        assert items[place + 1]["type"] == "function_call"
+        assert items[place + 1]["call_id"] == "a"
+    assert "rs_1" not in json.dumps(encoded(without_calls(run.result.messages))), "they go together"
+
+
+def test_opaque_02_a_signed_block_goes_back_first_and_byte_for_byte(world: World) -> None:
+    @world.tool
+    def t() -> str:
+        """Do."""
+        return "r"
+
+    run = world.play(model=[reasoned("anthropic"), says("r")]).expect()
+    body = requests(run, FORMATS["anthropic"])[1]
+    block: Any = REASONED["anthropic"]["content"][0]  # type: ignore[index]
+    assert json.dumps(body["messages"][1]["content"][0]) == json.dumps(block)
+    assert [json.loads(encode(event)) for event in run.log] == [json.loads(encode(decode(encode(e)))) for e in run.log]
+    for name, format in FORMATS.items():
+        if name not in ("anthropic",):
+            assert "sk-demo-9999" not in json.dumps(requests(run, format)), f"{name} is not shown another's reasoning"
+
+
+def test_opaque_04_a_call_without_reasoning_is_no_fault_and_none_is_invented(world: World) -> None:
+    @world.tool
+    def t() -> str:
+        """Do."""
+        return "r"
+
+    blocks = [{"type": "thinking", "thinking": "t", "signature": "EqQBCkYIBxgCS1=="}, {"type": "text", "text": "x"}]
+    signed = Opaque("anthropic", "m", {"blocks": blocks})
+    history: list[Message] = [
+        *read_messages([{"role": "user", "content": "u1"}]),
+        Assistant("x", (), (signed,)),
+        *read_messages([{"role": "user", "content": "u2"}]),
+        Assistant("", (ToolCall("a", "t", "{}"),)),
+        *read_messages([{"role": "tool", "tool_call_id": "a", "content": "r"}]),
+    ]
+    run = world.play(history=history, task="u3")
+    assert run.result.status == "answered"
+    (body,) = requests(run, FORMATS["anthropic"])
+    kinds = [
+        [block["type"] for block in message["content"]]
+        for message in body["messages"]
+        if message["role"] == "assistant"
+    ]
+    assert kinds == [["thinking", "text"], ["tool_use"]]
+
+
+# --- handing over ---------------------------------------------------------------------------------------
+
+
+def test_hand_04_without_tools_nothing_of_them_is_handed_over(world: World) -> None:
+    past = mend(read_messages(world.input["history"])).messages
+    spoke = Assistant("", past[1].calls, (Opaque("p", "m", "rs_1"),))  # type: ignore[union-attr]
+    handed = without_calls([past[0], spoke, *past[2:]])
+    run = world.play(history=handed, task="go on", model=world.input["model of the next agent"])
+    sent = json.dumps(run.sent)
+    assert not any(word in sent for word in ("SECRETARG", "SECRETRESULT", "rs_1", "tool_calls", '"tool"'))
+    assert [message["role"] for message in run.sent[0]] == ["user", "assistant", "user"]
+
+
+# --- stored transcripts ---------------------------------------------------------------------------------
+
+RECORDS = [json.dumps({"role": "user", "content": f"Grüße {n} 日本"}, ensure_ascii=False).encode() for n in range(10)]
+
+
+def read_file(data: bytes) -> tuple[list[Any], list[Notice]]:
+    """The records that a file gives, and what is said of the rest."""
+    found = list(read([data[start : start + 7] for start in range(0, len(data), 7)]))
+    return [one.value for one in found if isinstance(one, Record)], [one for one in found if isinstance(one, Notice)]
+
+
+@pytest.mark.driver("sync")
+def test_store_02_a_file_whose_last_line_was_cut_gives_all_that_is_whole(world: World) -> None:
+    whole = b"\n".join(RECORDS) + b"\n"
+    begin = len(whole) - len(RECORDS[-1]) - 1
+    for cut in range(begin, len(whole) + 1):
+        good, notices = read_file(whole[:cut])
+        assert len(good) == (10 if cut >= len(whole) - 1 else 9), cut
+        assert good == [json.loads(line) for line in RECORDS[: len(good)]]
+        assert len(notices) == (begin < cut < len(whole) - 1), cut
+
+
+@pytest.mark.driver("sync")
+def test_store_04_damage_in_the_middle_is_named_and_costs_one_record(world: World) -> None:
+    damaged = [*RECORDS[:4], b"\x00" * len(RECORDS[4]), *RECORDS[5:]]
+    good, notices = read_file(b"\n".join(damaged) + b"\n")
+    assert good == [json.loads(line) for line in (*RECORDS[:4], *RECORDS[5:])]
+    assert [notice.line for notice in notices] == [5]
