@@ -15,6 +15,7 @@ from transcripts import asking, cuts, transcripts
 from tenlines.core.effects import CallModel
 from tenlines.core.transcript import Assistant, Message, Reply, Result, System, Text, ToolCall, User
 from tenlines.wire.checking import Checker, check
+from tenlines.wire.forking import Seen, fork
 from tenlines.wire.format import Format
 from tenlines.wire.formats import FORMATS
 from tenlines.wire.guard import GuardedTalk
@@ -205,3 +206,13 @@ def test_a_run_is_looked_at_once(format: Format) -> None:
         call = ToolCall(f"id{step:07}", "f", '{"x": 1}')
         messages += [Assistant("", (call,)), Result(call.id, "f", "ok", (Text("1"),))]
     assert counting.unfolded <= 3 * len(body[format.list_field]) + 5
+
+
+def test_what_was_seen_is_shared_with_a_copy_and_not_added_to_by_it() -> None:
+    seen = Seen()
+    seen.add("a")
+    ahead = fork(seen)
+    ahead.add("b")
+    assert list(ahead) == ["a", "b"]
+    assert "a" in ahead
+    assert "b" not in seen

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from tenlines.core.outcomes import quote
 from tenlines.core.transcript import JsonObject, JsonValue
 from tenlines.errors import ConfigError
-from tenlines.wire.forking import fork
+from tenlines.wire.forking import Seen, fork
 from tenlines.wire.format import Format, Frame
 from tenlines.wire.pairing import Group, Match, Window
 from tenlines.wire.profile import Artefact, Profile, Situation
@@ -350,7 +350,7 @@ class Pairs:
 
     def __init__(self, profile: Profile) -> None:
         self._profile, self._ids, self._window = profile, IdRules(profile), Window(profile)
-        self._history: set[str] = set()
+        self._history = Seen()
 
     def take(self, turn: Turn) -> Iterator[Found]:
         """The next turn."""
@@ -374,7 +374,7 @@ class Pairs:
 
     def _calls(self, turn: Turn, calls: tuple[Block, ...]) -> Iterator[Found]:
         held = self._window.groups[-1].known if self._window.continues(turn, calls) else ()
-        seen = self._history if self._profile.unique_ids == "history" else set(held)
+        seen: Seen | set[str] = self._history if self._profile.unique_ids == "history" else set(held)
         for call in calls:
             yield from self._ids.problems(call)
             if call.id and call.id in seen:

@@ -3,12 +3,36 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 
 _CONTAINERS = (list, dict, set, deque)
 _HOUSE = "tenlines.wire."
+
+
+class Seen:
+    """What was met in a history. A copy of it sees all that the original has seen, at no cost, and adds to itself
+    alone; so a copy is for looking ahead, and is gone before the original goes on."""
+
+    def __init__(self, before: Seen | None = None) -> None:
+        self._before, self._own = before, set[str]()
+
+    def __contains__(self, item: str) -> bool:
+        return item in self._own or (self._before is not None and item in self._before)
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self._before or ()
+        yield from self._own
+
+    def add(self, item: str) -> None:
+        """Meet something."""
+        self._own.add(item)
+
+    def forked(self) -> Seen:
+        """A copy."""
+        return Seen(self)
 
 
 def fork(thing: T, shared: tuple[str, ...] = ()) -> T:
@@ -28,6 +52,9 @@ def fork(thing: T, shared: tuple[str, ...] = ()) -> T:
 def _forked(thing: Any, shared: tuple[str, ...], made: dict[int, Any]) -> Any:
     if id(thing) in made:
         return made[id(thing)]
+    if isinstance(thing, Seen):
+        made[id(thing)] = thing.forked()
+        return made[id(thing)]
     if isinstance(thing, _CONTAINERS):
         copy = made[id(thing)] = thing.copy()
         _fill(copy, shared, made)
@@ -42,7 +69,7 @@ def _forked(thing: Any, shared: tuple[str, ...], made: dict[int, Any]) -> Any:
 
 def _fill(copy: Any, shared: tuple[str, ...], made: dict[int, Any]) -> None:
     """Copy what a container holds, too. A container holds one kind of thing, so the first tells whether there is
-    anything to copy: thousands of ids are copied at once."""
+    anything to copy."""
     if isinstance(copy, dict):
         if copy and _may_change(next(iter(copy.values()))):
             for key, value in copy.items():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Literal, NamedTuple
 
+from tenlines.wire.forking import Seen
 from tenlines.wire.profile import Profile
 from tenlines.wire.turns import Block, Turn
 
@@ -35,7 +36,7 @@ class Group:
     def __init__(self) -> None:
         self.open: dict[int, Block] = {}
         self.size = 0
-        self.known: set[str] = set()
+        self.known = Seen()
         self.interrupted = ""
         self.answered_in = ""
         self._by_id: dict[str, deque[int]] = {}

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from tenlines.core.outcomes import quote
 from tenlines.core.transcript import JsonObject, JsonValue
+from tenlines.wire.forking import Seen
 from tenlines.wire.openai_responses.encoding import CUSTOM_CALL, is_message
 from tenlines.wire.openai_responses.rules import ENCRYPTED, MOST_OUTPUT, PREFIXES
 from tenlines.wire.profile import Artefact, Profile
@@ -22,7 +23,7 @@ class Inspector:
     def __init__(self, profile: Profile, rules: Mapping[str, Rule], artefacts: Sequence[Artefact] = ()) -> None:
         self._profile, self._rules = profile, rules
         self._is_stateless = False
-        self._ids: set[str] = set()
+        self._ids = Seen()
         self._trigger = ""
         self._before: tuple[str, JsonObject] | None = None
         self._batch = Batch()
