@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tenlines.core.effects import CallModel
-from tenlines.core.transcript import JsonObject, JsonValue, Reply
+from tenlines.core.transcript import JsonObject, JsonValue, Reply, Result, Text, User
 from tenlines.errors import ConnectionFailed, MalformedReply, ProtocolRejected, ProviderError
 from tenlines.models.session import Heard, Session, Whole, is_whole, open_session
 from tenlines.ports import Delta
@@ -35,6 +35,7 @@ class FakeTransport:
     def __init__(self, heard: list[Heard], has_sync: bool = True, has_async: bool = True) -> None:
         self.heard, self.has_sync, self.has_async = heard, has_sync, has_async
         self.calls: list[tuple[str, float]] = []
+        self.bodies: list[Any] = []
         self.closed = threading.Event()
         self.error: Exception | None = None
         self.waits = False
@@ -42,6 +43,7 @@ class FakeTransport:
     def send(self, body: JsonObject, timeout_s: float) -> JsonValue:
         assert self.has_sync
         self.calls.append(("send", timeout_s))
+        self.bodies.append(body)
         if self.error:
             raise self.error
         return HI
@@ -49,6 +51,7 @@ class FakeTransport:
     async def asend(self, body: JsonObject, timeout_s: float) -> JsonValue:
         assert self.has_async
         self.calls.append(("asend", timeout_s))
+        self.bodies.append(body)
         return HI
 
     def stream(self, body: JsonObject, timeout_s: float) -> Generator[Heard, None, None]:
@@ -192,6 +195,15 @@ def test_the_deadline_wins_over_the_timeout(ask: Ask, request_for: Request) -> N
     with pytest.raises(ConnectionFailed, match="deadline"):
         ask(_Timed(transport), request_for(deadline_at=1000.0))
     assert len(transport.calls) == 1
+
+
+def test_what_would_be_refused_is_repaired_on_its_way_out(ask: Ask, request_for: Request) -> None:
+    orphan = Result("c1", "f", "ok", (Text("found"),))
+    transport = FakeTransport(PIECES)
+    reply = ask(_Model(transport), request_for(User((Text("hi"),)), orphan))
+    (body,) = transport.bodies
+    assert [message["role"] for message in body["messages"]] == ["user"]
+    assert any("the request was repaired" in remark for remark in reply.remarks)
 
 
 @pytest.mark.parametrize(

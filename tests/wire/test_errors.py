@@ -21,7 +21,8 @@ from tenlines.errors import (
     RemoteError,
 )
 from tenlines.wire.errors import error_from
-from tenlines.wire.refusals import recognise
+from tenlines.wire.formats import all_rules, format_named
+from tenlines.wire.refusals import KIND_WORDS, recognise
 from tenlines.wire.rules import Rule
 
 
@@ -462,11 +463,38 @@ def test_without_a_format_nothing_is_recognised() -> None:
 # --- what the providers say to each broken rule ---------------------------------------------------------
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "protocol.jsonl"
-LINES = VECTORS.read_text().splitlines() if VECTORS.exists() else []
-REFUSALS = [(row["id"], row["provider_error"]) for row in map(json.loads, LINES) if row.get("provider_error")]
+ROWS = [row for row in map(json.loads, VECTORS.read_text().splitlines()) if row.get("provider_error")]
+REFUSALS = [(row["id"], row["provider_error"]) for row in ROWS]
+NAMES = {"bedrock_converse": "bedrock", "openai_compat": "openai_chat"}
+VAGUE = {
+    "ANT-21.bad.1": "ANT-7",  # the same words
+    "BED-5.bad.1": "",  # a text that does not say what it speaks of
+    "BED-5.bad.2": "",
+    "CMP-6.bad.1": "CMP-2",
+    "DSK-2.bad.1": "",  # no text at all
+    "MIS-4.bad.2": "MIS-6",  # two texts
+    "OAI-C-14.bad.2": "",
+    "OAI-C-18.bad.1": "",
+    "OAI-R-6.bad.1": "OAI-R-4",  # the same words
+    "OAI-R-6.bad.2": "OAI-R-4",
+}
+"""Refusals that do not say which rule was broken -> what they are taken for."""
 
 
-@pytest.mark.skipif(not LINES, reason="the vectors are not there yet")
+@pytest.mark.parametrize("row", ROWS, ids=[row["id"] for row in ROWS])
+def test_each_refusal_is_taken_for_the_rule_that_was_broken(row: Any) -> None:
+    format = format_named(NAMES.get(row["format"], row["format"]))
+    error = error_from(400, openai(row["provider_error"]), {}, format)
+    assert isinstance(error, ProviderError)
+    assert getattr(error, "rule", "") == VAGUE.get(row["id"], row["violated_rule"])
+    assert not error.is_retryable
+
+
+def test_each_kind_of_violation_has_words() -> None:
+    kinds = {kind for rule in all_rules() for kind in rule.kinds}
+    assert kinds <= KIND_WORDS.keys()
+
+
 @pytest.mark.parametrize("wrap", [openai, anthropic, gemini, bedrock, mistral, str], ids=lambda wrap: wrap.__name__)
 def test_no_refusal_is_ever_retried(wrap: Any) -> None:
     assert len(REFUSALS) > 100

@@ -19,6 +19,7 @@ from tenlines.drivers.threads import in_thread, loop_thread
 from tenlines.errors import ConnectionFailed, MalformedReply, ProviderError, RemoteError
 from tenlines.ports import Clock, Delta, OnDelta, SystemClock
 from tenlines.wire.format import Format, Piece, Talk
+from tenlines.wire.guard import GuardedTalk
 from tenlines.wire.profile import Target
 from tenlines.wire.refusals import recognise
 
@@ -200,8 +201,10 @@ def open_session(
     clock: Clock | None = None,
     timeout_s: float = TIMEOUT_S,
 ) -> Session:
-    """The conversation of one run, in a format's own way of calling tools."""
-    return Session(transport, format.talk(target), format, clock=clock, timeout_s=timeout_s)
+    """The conversation of one run, in a format's own way of calling tools. What the other side would refuse is
+    repaired before it goes, and said in the remarks of the reply."""
+    talk = GuardedTalk(format.talk(target), format, target)
+    return Session(transport, talk, format, clock=clock, timeout_s=timeout_s)
 
 
 class _Hearing:
