@@ -31,7 +31,7 @@ from tenlines.journal import open_journal
 from tenlines.models.resolve import resolve
 from tenlines.ports import Clock, Delta, Journal, Model, Observer, SystemClock, ToolPort
 from tenlines.tools.load import as_tools
-from tenlines.wire.plain import read_messages
+from tenlines.wire.plain import read_history, read_messages
 
 History: TypeAlias = Iterable[Message | Mapping[str, Any]]
 
@@ -175,7 +175,7 @@ class Agent:
         control: Control | None,
         watchers: tuple[Observer, ...] = (),
     ) -> Parts:
-        said = read_messages([*messages])
+        said, remarks = read_history([*messages])
         if task is not None:
             said = (*said, User(read_task(task)))
         if not said:
@@ -192,7 +192,7 @@ class Agent:
             "messages": history.messages,
             "tools": tuple(one.spec for one in self.tools.values()),
             "settings": settings,
-            "repairs": history.repairs,
+            "repairs": remarks + history.repairs,
         }
         parts = self._parts(Machine(), run_id, control, (Draft(ev.RunStarted, start),))
         return parts._replace(observers=(*self.observers, *watchers))

@@ -7,7 +7,7 @@ what is understood but broken (an unanswered call, a repeated id) is left for `c
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, TypeGuard, get_args
+from typing import Any, NamedTuple, TypeGuard, cast, get_args
 
 import msgspec
 
@@ -17,6 +17,7 @@ from tenlines.core.transcript import (
     File,
     Image,
     Json,
+    JsonValue,
     Message,
     Note,
     Outcome,
@@ -44,6 +45,43 @@ _STOPS: dict[str | None, StopReason] = {
     **{reason: reason for reason in get_args(StopReason)},
 }
 _OUTCOMES: dict[object, Outcome] = {outcome: outcome for outcome in get_args(Outcome)}
+
+
+class History(NamedTuple):
+    """Messages that were handed in, and what had to be decided to read them, one sentence each."""
+
+    messages: tuple[Message, ...]
+    remarks: tuple[str, ...] = ()
+
+
+def read_history(messages: Iterable[Message | Mapping[str, Any]]) -> History:
+    """Messages of ours, dicts, or a history in any format or dump that is known here; which one is seen from it.
+
+    Raises:
+        ConfigError: It is none of these; the message says which one of them and what was expected.
+    """
+    listed = list(messages)
+    if all(isinstance(one, Mapping) for one in listed) and not all(_is_plain(one) for one in listed):
+        from tenlines.wire import converting, recognising  # eight formats: only for those who hand one in
+
+        found = recognising.recognise(cast(JsonValue, listed))
+        if found is not None:
+            imported = converting.imported(cast(JsonValue, listed), found.name)
+            return History(imported.messages, (f"the history was {found.reason}", *imported.remarks))
+    return History(read_messages(listed))
+
+
+def _is_plain(message: object) -> bool:
+    """Whether a message has the plain form, without anything that only one provider writes."""
+    if not isinstance(message, Mapping) or not isinstance(message.get("role"), str):
+        return False
+    content = message.get("content")
+    parts = content if isinstance(content, list | tuple) else ()
+    return not {"type", "parts"} & message.keys() and all(_is_plain_part(part) for part in parts)
+
+
+def _is_plain_part(part: object) -> bool:
+    return not isinstance(part, Mapping) or part.get("type") in (None, "text", "image_url")
 
 
 def read_messages(messages: Iterable[Message | Mapping[str, Any]]) -> tuple[Message, ...]:
