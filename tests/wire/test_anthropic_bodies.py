@@ -532,3 +532,13 @@ def test_any_body_can_be_cured(given_body: dict[str, Any], context: dict[str, An
 def test_any_json_can_be_checked(given_body: dict[str, Any]) -> None:
     held = given_body.get("messages")
     cured({**given_body, "messages": held if isinstance(held, list) else []})
+
+
+def test_text_without_text_in_a_result_is_left_out() -> None:
+    result = {"type": "tool_result", "tool_use_id": "t1", "content": [{"type": "text"}, None]}
+    said = {"type": "tool_use", "id": "t1", "name": "f", "input": {}}
+    messages = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": [said]}]
+    body = {"messages": [*messages, {"role": "user", "content": [result]}], "tools": [{"name": "f"}]}
+    done = repair(body, FORMAT, FORMAT.profile())
+    assert done.body["messages"][2]["content"] == [{"type": "tool_result", "tool_use_id": "t1"}]
+    assert check(done.body, FORMAT, FORMAT.profile()) == []

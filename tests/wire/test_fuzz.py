@@ -6,11 +6,13 @@ and request bodies that are unfolded, checked, repaired and read. Seeded, so tha
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 import pytest
@@ -21,13 +23,51 @@ from tenlines.errors import RemoteError
 from tenlines.wire.checking import check
 from tenlines.wire.format import Format
 from tenlines.wire.formats import FORMATS
-from tenlines.wire.profile import Target
+from tenlines.wire.openai_chat.compatible import SERVERS
+from tenlines.wire.profile import Profile, Target
 from tenlines.wire.reading import read
 from tenlines.wire.repairing import repair
 
+Context: TypeAlias = dict[str, str | bool]
+
 VECTORS = Path(__file__).parent.parent / "vectors" / "protocol.jsonl"
 NAMES = {"bedrock_converse": "bedrock", "openai_compat": "openai_chat"}
-REPLIES, STREAMED, CHECKED, REPAIRED = 45_000, 35_000, 17_000, 3_000
+REPLIES, STREAMED, CHECKED, REPAIRED, TARGETED = 45_000, 34_000, 15_000, 3_000, 3_000
+TARGETS: dict[str, tuple[Context, ...]] = {
+    "openai_chat": (
+        {"model_family": "gpt-5.6"},
+        {"model_family": "o-series"},
+        *({"server": server} for server in SERVERS),
+        {"server": "deepseek", "thinking": True},
+        {"server": "moonshot", "thinking": True},
+        {"server": "llama.cpp", "enable_thinking": True},
+    ),
+    "openai_responses": ({"server": "deepseek"}, {"server": "vllm"}, {"server": "llama.cpp"}),
+    "anthropic": (
+        {"model": "claude-opus-4-8"},
+        {"model": "claude-opus-5"},
+        {"model": "claude-opus-5-5"},
+        {"model": "claude-sonnet-4-5"},
+        {"model": "claude-sonnet-4-6"},
+        {"beta": "compact-2026-09-04"},
+        {"server": "llama.cpp"},
+        {"server": "deepseek"},
+    ),
+    "gemini": ({"model_family": "gemini-2.5"}, {"model_family": "gemini-3"}, {"model_family": "gemini-2.0"}),
+    "bedrock": (
+        {"model_family": "anthropic"},
+        {"model_family": "amazon.nova"},
+        {"model_family": "meta.llama"},
+        {"model_family": "mistral"},
+        {"model_family": "deepseek"},
+        {"model_family": "writer"},
+        {"model": "anthropic.claude-opus-5"},
+    ),
+    "mistral": (*({"tokenizer": version} for version in ("v2", "v3", "v7", "v11", "v13", "v15")),),
+    "ollama": ({"server": "ollama-cloud"},),
+    "cohere": ({},),
+}
+"""Format -> what may be known of the other side, beside nothing."""
 LEAVES = (None, True, 0, -1, 1e308, "", " ", "\ud83d", "{", '{"a":1}', "x" * 300, [], {}, [[]], {"type": "text"}, ["x"])
 
 
@@ -37,7 +77,7 @@ def mutated(value: Any, random: Random) -> Any:
     for _ in range(random.randint(1, 3)):
         holders = [holder for holder in _holders(value) if holder]
         if not holders:
-            return random.choice(LEAVES)
+            return copy.deepcopy(random.choice(LEAVES))
         _change(random.choice(holders), random)
     return value
 
@@ -63,7 +103,7 @@ def _change(holder: Any, random: Random) -> None:
         case 4:
             holder[key] = [holder[key]]
         case _:
-            holder[key] = random.choice(LEAVES)
+            holder[key] = copy.deepcopy(random.choice(LEAVES))
 
 
 def sound(reply: Reply) -> None:
@@ -120,19 +160,29 @@ def test_streams(name: str) -> None:
     assert {"Reply", "ConnectionFailed"} <= {outcomes(one) for _ in range(STREAMED)}
 
 
-def bodies(name: str) -> list[Any]:
+@cache
+def bodies(name: str) -> tuple[Any, ...]:
     rows = [json.loads(line) for line in VECTORS.read_text().splitlines()]
-    return [row["request_fragment"] for row in rows if NAMES.get(row["format"], row["format"]) == name]
+    return tuple(row["request_fragment"] for row in rows if NAMES.get(row["format"], row["format"]) == name)
 
 
-def broken(name: str, count: int) -> Iterator[tuple[Format, Any]]:
+def broken(name: str, count: int, seed: str = "") -> Iterator[tuple[Format, Any]]:
     """Mutated bodies that still have a list of messages."""
-    format, random, corpus = FORMATS[name], Random(name), bodies(name)
+    format, random = FORMATS[name], Random(name + seed)
     while count:
-        body = mutated(random.choice(corpus), random)
+        body = mutated(random.choice(bodies(name)), random)
         if isinstance(body, dict) and isinstance(body.get(format.list_field), list):
             count -= 1
             yield format, body
+
+
+def mended(body: Any, format: Format, profile: Profile) -> None:
+    """It comes out without errors, once and for all, and what was done can be stored and shown."""
+    done = repair(body, format, profile)
+    left = [one for one in check(done.body, format, profile) if one.severity == "error"]
+    assert left == [], json.dumps(body)
+    assert repair(done.body, format, profile).changes == (), json.dumps(body)
+    assert msgspec.json.encode(done.changes)
 
 
 @pytest.mark.slow
@@ -140,8 +190,8 @@ def broken(name: str, count: int) -> Iterator[tuple[Format, Any]]:
 def test_bodies_are_checked_and_read_whatever_they_hold(name: str) -> None:
     profile = FORMATS[name].profile()
     for format, body in broken(name, CHECKED):
-        check(body, format, profile)
-        read(body, format, profile)
+        assert msgspec.json.encode(check(body, format, profile))
+        assert msgspec.json.encode(read(body, format, profile))
 
 
 @pytest.mark.slow
@@ -149,7 +199,12 @@ def test_bodies_are_checked_and_read_whatever_they_hold(name: str) -> None:
 def test_bodies_are_repaired_once_and_for_all(name: str) -> None:
     profile = FORMATS[name].profile()
     for format, body in broken(name, REPAIRED):
-        done = repair(body, format, profile)
-        left = [one for one in check(done.body, format, profile) if one.severity == "error"]
-        assert left == [], json.dumps(body)
-        assert repair(done.body, format, profile).changes == (), json.dumps(body)
+        mended(body, format, profile)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(WHOLE))
+def test_bodies_are_repaired_for_whomever_they_go_to(name: str) -> None:
+    profiles = [FORMATS[name].profile(context) for context in TARGETS[name]]
+    for index, (format, body) in enumerate(broken(name, TARGETED, "targets")):
+        mended(body, format, profiles[index % len(profiles)])

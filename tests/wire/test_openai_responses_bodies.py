@@ -588,3 +588,9 @@ def test_a_long_output_is_shortened() -> None:
 def test_specs_are_known() -> None:
     tools = written([User((Text("hi"),))])["tools"]
     assert [tool["name"] for tool in tools] == [spec.name for spec in SPECS]
+
+
+def test_the_very_same_object_twice_is_twice() -> None:
+    body: dict[str, Any] = {"input": [USER, THOUGHT, THOUGHT, CALL, OUTPUT]}
+    repaired = repair(body, FORMAT, PROFILES["openai"]).body
+    assert repaired["input"] == [USER, THOUGHT, CALL, OUTPUT]

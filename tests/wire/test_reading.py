@@ -34,6 +34,7 @@ from tenlines.wire.profile import Profile, Target
 from tenlines.wire.reading import losses, messages_of, read, read_mended
 from tenlines.wire.turns import Block, Turn
 
+PROFILE = FORMATS["openai_chat"].profile()
 EVERY = pytest.mark.parametrize("format", FORMATS.values(), ids=lambda one: one.name)
 
 
@@ -218,3 +219,26 @@ def _mapped(name: str) -> str:
     from tenlines.wire.ids import Names
 
     return Names(r"[a-zA-Z0-9_-]+").wire(name)
+
+
+def test_what_was_read_can_be_stored_whatever_it_holds() -> None:
+    half = chr(0xD83D)
+    image = {"type": "image_url", "image_url": {"url": f"https://h/{half}"}}
+    file = {"type": "file", "file": {"filename": half, "file_data": "data:text/plain;base64,aGk="}}
+    tool = {"type": "function", "function": {"name": "f", "description": half, "parameters": {half: [half]}}}
+    messages = [{"role": half, "content": [image, file]}, {"role": "user", "content": [{"type": half}]}]
+    found = read({"messages": messages, "tools": [tool], half: 1}, FORMATS["openai_chat"], PROFILE)
+    assert found.remarks
+    assert msgspec.json.encode(found)
+
+
+def test_values_of_results_can_be_stored_however_deep_they_are() -> None:
+    deep: Any = chr(0xD83D)
+    for _ in range(900):
+        deep = [deep]
+    for inner in (deep, deep[0]):
+        held = {"toolResult": {"toolUseId": "t", "content": [{"json": {"a": inner}}]}}
+        body: Any = {"messages": [{"role": "user", "content": [held, {"image": deep}]}]}
+        (result, *_) = read(body, FORMATS["bedrock"], FORMATS["bedrock"].profile()).messages
+        assert isinstance(result, Result)
+        assert result.parts == (Text("(nested too deeply to be shown)"),)

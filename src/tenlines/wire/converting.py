@@ -9,12 +9,13 @@ from tenlines.core.effects import CallModel
 from tenlines.core.events import ToolSpec
 from tenlines.core.history import mend
 from tenlines.core.limits import Left, Reservation
+from tenlines.core.outcomes import encodable
 from tenlines.core.transcript import JsonObject, JsonValue, Message, TranscriptView
 from tenlines.wire.dumps.sources import SOURCES
 from tenlines.wire.format import Format
 from tenlines.wire.formats import FORMATS
 from tenlines.wire.profile import Profile, Target
-from tenlines.wire.reading import Imported, losses, messages_of, read
+from tenlines.wire.reading import Imported, losses, messages_of, read, spec_of
 from tenlines.wire.repairing import repair
 
 
@@ -40,9 +41,8 @@ def imported(value: JsonValue, name: str, profile: Profile | None = None) -> Imp
         dump = SOURCES[name](value)
         remarks = list(dump.remarks)
         messages = tuple(messages_of(dump.turns, remarks.append))
-        tools = tuple(ToolSpec(tool.name, tool.description, tool.parameters) for tool in dump.tools)
         mended = mend(messages)
-        return Imported(mended.messages, tools, (*remarks, *mended.repairs))
+        return Imported(mended.messages, tuple(map(spec_of, dump.tools)), (*map(encodable, remarks), *mended.repairs))
     format = FORMATS[name]
     profile = profile or format.profile()
     repaired = repair(as_body(value, format), format, profile)

@@ -6,7 +6,8 @@ import base64
 import json
 
 from tenlines.core.leaving import stub
-from tenlines.core.transcript import File, Image, Json, Opaque, Part, Text
+from tenlines.core.outcomes import encodable_value
+from tenlines.core.transcript import File, Image, Json, JsonValue, Opaque, Part, Text
 
 NOTE_PREFIX = "[note from the runtime] "
 """How a `Note` begins: no format has a place of its own for one, so it goes as user text."""
@@ -30,8 +31,20 @@ def part_text(part: Part) -> str:
         case Text(text):
             return text
         case Json(value):
-            return json.dumps(value, ensure_ascii=False)
+            return json_text(value)
         case Image() | File():
             return stub(part)
         case Opaque():
             return ""
+
+
+def json_text(value: JsonValue) -> str:
+    """A value of any origin as JSON that encodes as UTF-8; a few words where it is nested too deeply to be written."""
+    try:
+        return json.dumps(encodable_value(value), ensure_ascii=False)
+    except RecursionError:
+        return TOO_DEEP
+
+
+TOO_DEEP = "(nested too deeply to be shown)"
+"""What stands in the place of a value that Python itself cannot write; no JSON."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
+
+from msgspec import structs
 
 from tenlines.core.events import ToolSpec
 from tenlines.core.history import mend
@@ -13,6 +14,7 @@ from tenlines.core.transcript import (
     Assistant,
     File,
     Image,
+    Json,
     JsonObject,
     JsonValue,
     Message,
@@ -30,7 +32,7 @@ from tenlines.wire.checking import turns_of_body
 from tenlines.wire.format import Format, Talk
 from tenlines.wire.ids import Names
 from tenlines.wire.mend_turns import known_role
-from tenlines.wire.parts import NOTE_PREFIX
+from tenlines.wire.parts import NOTE_PREFIX, TOO_DEEP, json_text
 from tenlines.wire.profile import Profile, Target, family
 from tenlines.wire.turns import Block, Tool, Turn
 
@@ -62,8 +64,16 @@ def read(body: JsonObject, format: Format, profile: Profile) -> Imported:
     reader = Reader(remarks.append, Native(format, target), joins=profile.merges, results_in=profile.results_in)
     messages = list(reader.read([*frame.system, *turns_of_body(body, format)]))
     _remark_rest(body, format.list_field, [*frame.system, *frame.tools], remarks.append)
-    tools = (ToolSpec(tool.name, tool.description, tool.parameters) for tool in frame.tools)
-    return Imported(tuple(messages), tuple(tools), tuple(remarks))
+    return Imported(tuple(messages), tuple(map(spec_of, frame.tools)), tuple(map(encodable, remarks)))
+
+
+def spec_of(tool: Tool) -> ToolSpec:
+    """A tool that a body declares, as a run takes it."""
+    try:
+        parameters = encodable_value(tool.parameters)
+    except RecursionError:
+        parameters = {"type": "object"}
+    return ToolSpec(encodable(tool.name), encodable(tool.description), parameters)
 
 
 def read_mended(body: JsonObject, format: Format, profile: Profile) -> Imported:
@@ -180,7 +190,7 @@ class Reader:
         if block.kind == "text":
             return (Text(encodable(block.text)),)
         if block.parts:
-            return block.parts
+            return tuple(map(_clean, block.parts))
         if block.kind == "call":
             self._say(f"{block.path}: a call in a user message was left out: {quote(block.name, 80)}")
         elif _is_mark(block.raw):
@@ -192,8 +202,31 @@ class Reader:
 
 def _result(block: Block) -> Result:
     parts = block.parts or ((Text(block.text),) if block.text else ())
-    clean = tuple(Text(encodable(part.text)) if isinstance(part, Text) else part for part in parts)
+    clean = tuple(map(_clean, parts))
     return Result(encodable(block.id), encodable(block.name), "tool_error" if block.is_error else "ok", clean)
+
+
+def _clean(part: Part) -> Part:
+    """A part that can be stored: all text in it encodes as UTF-8."""
+    match part:
+        case Text(text):
+            return Text(encodable(text))
+        case Image(media_type, data, url):
+            return Image(encodable(media_type), data, encodable(url))
+        case File(media_type, data, name):
+            return File(encodable(media_type), data, encodable(name))
+        case _:
+            pass
+    try:
+        return _clean_value(part)
+    except RecursionError:
+        return Text(TOO_DEEP)
+
+
+def _clean_value(part: Json | Opaque) -> Part:
+    if isinstance(part, Json):
+        return Json(encodable_value(part.value))
+    return structs.replace(part, payload=encodable_value(part.payload))
 
 
 def _is_mark(raw: JsonValue) -> bool:
@@ -201,10 +234,7 @@ def _is_mark(raw: JsonValue) -> bool:
 
 
 def _excerpt(value: JsonValue) -> str:
-    try:
-        return quote(json.dumps(encodable_value(value), ensure_ascii=False), 120)
-    except RecursionError:
-        return "(nested too deeply to be shown)"
+    return quote(json_text(value), 120)
 
 
 # --- what the assistant said ------------------------------------------------------------------------
@@ -229,7 +259,7 @@ def from_blocks(turns: Sequence[Turn], say: Say) -> Assistant:
 def _arguments(value: JsonValue) -> str:
     if isinstance(value, str):
         return encodable(value) if value.strip() else "{}"
-    return "{}" if value is None else json.dumps(encodable_value(value), ensure_ascii=False)
+    return "{}" if value is None else json_text(value)
 
 
 class Native:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import Literal, TypeAlias
 
 import msgspec
+from msgspec.structs import force_setattr
+
+from tenlines.core.outcomes import encodable
 
 Severity: TypeAlias = Literal["error", "warning", "info"]
 """`error`: the provider refuses the request. `warning`: it is accepted and does harm. `info`: good to know."""
@@ -43,7 +46,18 @@ class Rule(msgspec.Struct, frozen=True):
     needs: Literal["static", "profile", "provenance", "none"] = "static"
 
 
-class Diagnostic(msgspec.Struct, frozen=True):
+class _Told(msgspec.Struct, frozen=True):
+    """Something that is shown and stored, about a body that may hold what is no Unicode text: halves of characters,
+    in names, roles and keys. What is told of them is Unicode text always."""
+
+    def __post_init__(self) -> None:
+        for field in ("path", "message"):
+            text = getattr(self, field)
+            if not text.isascii():
+                force_setattr(self, field, encodable(text))
+
+
+class Diagnostic(_Told, frozen=True):
     """One violation that a check found.
 
     Attributes:
@@ -65,7 +79,7 @@ class Diagnostic(msgspec.Struct, frozen=True):
     fix: str
 
 
-class Change(msgspec.Struct, frozen=True):
+class Change(_Told, frozen=True):
     """One thing that a repair did.
 
     Attributes:

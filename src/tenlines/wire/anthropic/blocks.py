@@ -87,8 +87,10 @@ def _part(block: JsonValue) -> Part | None:
     if not isinstance(block, dict):
         return Text(block) if isinstance(block, str) and block else None
     kind, text = block.get("type"), block.get("text")
+    if kind == "text" and not text:
+        return None
     if kind == "text" and isinstance(text, str) and set(block) <= {"type", "text", "cache_control"}:
-        return Text(text) if text else None
+        return Text(text)
     media = _media(block) if kind in ("image", "document") else None
     return media or Opaque(PROVIDER, "", block)
 

@@ -75,8 +75,9 @@ class _Walk:
         item_id = item.get("id")
         if not isinstance(item_id, str) or not self._profile.has("OAI-R-7"):
             return [item]
-        first = self._seen.setdefault(item_id, item)
-        if first is item:
+        first = self._seen.get(item_id)
+        if first is None:  # the very same object may stand there twice, so `is` would not tell
+            self._seen[item_id] = item
             return [item]
         if _nature(first) == _nature(item) and kind_of(item) in CALLS:
             return [item]  # what becomes of its output is seen in its stretch
