@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import anthropic
 import openai
 import pytest
 
@@ -14,12 +17,13 @@ from tenlines.errors import ConfigError, MissingExtra
 from tenlines.models.local import LocalModel
 from tenlines.models.openai_compatible import OpenAICompatible
 from tenlines.models.plain import FunctionModel, ScriptedModel
-from tenlines.models.resolve import resolve
+from tenlines.models.resolve import CLIENTS, resolve
 
 
 @pytest.fixture(autouse=True)
 def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "TENLINES_API_KEY", "OLLAMA_HOST"):
+    ours = ("TENLINES_API_KEY", "OLLAMA_HOST", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "MISTRAL_API_KEY")
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "GEMINI_API_KEY", "GOOGLE_API_KEY", *ours):
         monkeypatch.delenv(name, raising=False)
 
 
@@ -148,6 +152,38 @@ def test_an_sdk_client_is_refused_with_the_way_to_use_it() -> None:
         pytest.raises(ConfigError, match=r"OpenAICompatible\('NAME', client=\.\.\.\)"),
     ):
         resolve(client)
+    with (
+        anthropic.Anthropic(api_key="k") as other,
+        pytest.raises(ConfigError, match=r"Anthropic\('NAME', client=\.\.\.\) \(from tenlines\.models\.anthropic\)"),
+    ):
+        resolve(other)
+
+
+@pytest.mark.parametrize(
+    ("spec", "variable"),
+    [
+        ("anthropic:claude-opus-5", "ANTHROPIC_API_KEY"),
+        ("google:gemini-3-pro", "GEMINI_API_KEY"),
+        ("gemini:gemini-3-pro", "GEMINI_API_KEY"),
+        ("mistral:mistral-large-latest", "MISTRAL_API_KEY"),
+    ],
+)
+def test_each_provider_has_its_key(spec: str, variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ConfigError, match=variable):
+        resolve(spec)
+    monkeypatch.setenv(variable, "k")
+    assert resolve(spec).name == spec.replace("gemini:", "google:")
+
+
+def test_the_library_for_everything_else() -> None:
+    assert resolve("litellm:groq/llama-4").name == "litellm:groq/llama-4"
+
+
+@pytest.mark.parametrize("kind", sorted({"openai", *CLIENTS}))
+def test_every_class_that_a_client_is_for_is_there(kind: str) -> None:
+    module, name = CLIENTS[kind]
+    made = getattr(importlib.import_module(module), name)
+    assert {"client", "profile", "name", "max_tokens"} <= inspect.signature(made).parameters.keys()
 
 
 def test_objects_functions_and_lists() -> None:
