@@ -83,20 +83,21 @@ class Layout:
     def _is_misplaced(self, batch: Batch) -> bool:
         if not batch.answered_at:
             return False
-        found = False
         path = self._held[batch.answered_at[0]].path
-        if batch.answered_at[0] < batch.heads[-1] or self._has_gap(batch):
+        is_split = self._profile.results == "next" and len(batch.answered_at) > 1
+        is_gapped = batch.answered_at[0] < batch.heads[-1] or self._has_gap(batch)
+        is_crowded = any(self._is_crowded(index) for index in batch.answered_at)
+        if not (is_gapped or is_crowded or (is_split and "pair.split" in self._faults)):
+            return False
+        if is_gapped:
             self._log.say(
                 "pair.gap", path, "moved results directly behind their calls, and what stood between elsewhere"
             )
-            found = True
-        if "pair.split" in self._faults and self._profile.results == "next" and len(batch.answered_at) > 1:
+        if is_split:
             self._log.say("pair.split", path, "put the results of one assistant message into one message")
-            found = True
-        if any(self._is_crowded(index) for index in batch.answered_at):
+        if is_crowded:
             self._log.say("pair.order", path, "put the results before everything else, or by themselves")
-            found = True
-        return found
+        return True
 
     def _has_gap(self, batch: Batch) -> bool:
         start, end = batch.heads[-1] + 1, batch.answered_at[-1]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tenlines.core.outcomes import quote
 from tenlines.wire.mend_turns import Log, as_user_text
+from tenlines.wire.parts import json_text
 from tenlines.wire.profile import Profile, TurnRole
 from tenlines.wire.situations import is_opaque
 from tenlines.wire.turns import Block, Turn
@@ -54,7 +56,12 @@ class OrderMender:
     def _drop_empty(self) -> None:
         held = self._held
         if held is not None and not held.blocks and "message.empty" in self._faults:
-            self._log.say("message.empty", held.path, f"dropped a {held.role} message with nothing in it")
+            rest = (
+                {key: value for key, value in held.raw.items() if key != "role"} if isinstance(held.raw, dict) else {}
+            )
+            what = f", only {quote(json_text(rest), 200)}" if any(rest.values()) else ""
+            said = f"dropped a message of the {held.role} with nothing in it{what}"
+            self._log.say("message.empty", held.path, said)
             self._held = None
 
     def _begin(self, turn: Turn) -> Iterator[Turn]:
@@ -71,10 +78,10 @@ class OrderMender:
         yield from self._add(_text("user", START, turn.path))
 
     def _is_bad_end(self, last: Turn) -> bool:
-        if "role.last" not in self._faults or not self._profile.last or last.of("call"):
+        if "role.last" not in self._faults or not self._profile.last or self._profile.has("history"):
             return False
         is_open = bool(last.blocks) and last.blocks[-1].kind == "other"
-        return not is_open and last.role not in (*self._profile.last, "unknown")
+        return not (is_open or last.of("call")) and last.role not in (*self._profile.last, "unknown")
 
     def _add(self, turn: Turn) -> Iterator[Turn]:
         held = self._held

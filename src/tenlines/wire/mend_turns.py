@@ -47,6 +47,7 @@ _ROLES: dict[str, TurnRole] = {
     "tool": "tool",
     "function": "tool",
 }
+_TEXT_FIELDS = ("content", "parts", "text")
 _ID_FIELDS = ("tool_call_id", "call_id", "tool_use_id", "toolUseId", "id")
 _NAME_FIELDS = ("name", "tool_name")
 
@@ -90,15 +91,18 @@ class TurnMender:
         """The turns that stand in the place of one."""
         if is_user_start(turn):
             self._strips = False
-        known = self._role(turn)
+        salvaged = self._salvaged(turn)
+        known = self._role(salvaged)
         if known is None:
             return []
+        if salvaged is not turn and known is salvaged:
+            known = replace(salvaged, raw=None)
         mended = self._reasoning(known, prefix)
         mended = self._each(mended, "call", self._call)
         mended = self._each(mended, "result", lambda block: self._result(block, turn))
         mended = self.texts(self._media(mended))
         if not mended.blocks and known.blocks:
-            self._log.say("message.empty", turn.path, f"dropped the {turn.role} message: nothing of it was left")
+            self._log.say("message.empty", turn.path, f"dropped the message of the {turn.role}: nothing of it was left")
             return []
         return [one for part in self._split(mended) for one in self._system(part)]
 
@@ -112,8 +116,19 @@ class TurnMender:
             self._log.say("role.unknown", turn.path, f"dropped what is no message: {_quoted(turn.raw)}")
             return None
         named = f"the role {turn.wire_role!r}" if turn.wire_role else "a message without a role"
-        self._log.say("role.unknown", turn.path, f"{named} became {known.role!r}")
+        self._log.say("role.unknown", turn.path, f"{named}, which is none here, was taken for {known.role!r}")
         return known
+
+    def _salvaged(self, turn: Turn) -> Turn:
+        """A message in the shape of another format, with the text that stands there."""
+        situation: Situation = "role.unknown" if turn.role == "unknown" else "message.empty"
+        if turn.blocks or situation not in self._faults or not isinstance(turn.raw, dict):
+            return turn
+        texts = [text for field in _TEXT_FIELDS for text in _texts(turn.raw.get(field))]
+        if not any(text.strip() for text in texts):
+            return turn
+        self._log.say(situation, turn.path, "took over the text of a message in the shape of another format")
+        return replace(turn, blocks=tuple(Block("text", turn.path, text=text) for text in texts if text.strip()))
 
     def _split(self, turn: Turn) -> list[Turn]:
         """Calls and results in messages of their own, where they may stand."""
@@ -266,6 +281,14 @@ def known_role(turn: Turn, results_in: TurnRole) -> Turn | None:
     if role != "tool":
         return Turn(role, turn.blocks, turn.path)
     return Turn(results_in, turn.of("result") or (_foreign_result(turn),), turn.path)
+
+
+def _texts(content: JsonValue) -> list[str]:
+    if isinstance(content, str):
+        return [content]
+    pieces = content if isinstance(content, list) else [content]
+    found = [piece.get("text") if isinstance(piece, dict) else piece for piece in pieces]
+    return [text for text in found if isinstance(text, str)]
 
 
 def _unsigned(block: Block) -> Block | None:
