@@ -334,6 +334,7 @@ REJECTIONS: tuple[tuple[str, str], ...] = (
     (r"must also include a ContentBlock with a text field|too many (images|documents)|duplicate document names",
      "BED-17"),
     (r"toolUseId.{0,40}failed to satisfy constraint", "BED-5"),
+    (r"satisfy regular expression pattern: \[a-zA-Z0-9_\.:-\]", "BED-5"),
     (r"(tool|toolSpec)\S{0,20}name.{0,60}failed to satisfy constraint|regular expression pattern: \[a-zA-Z0-9_-\]\+",
      "BED-19"),
     (r"toolConfig\.tools, value: 0", "BED-10"),
