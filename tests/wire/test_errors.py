@@ -469,7 +469,6 @@ NAMES = {"bedrock_converse": "bedrock", "openai_compat": "openai_chat"}
 VAGUE = {
     "ANT-21.bad.1": "ANT-7",  # the same words
     "BED-5.bad.1": "",  # a text that does not say what it speaks of
-    "BED-5.bad.2": "",
     "CMP-6.bad.1": "CMP-2",
     "DSK-2.bad.1": "",  # no text at all
     "MIS-4.bad.2": "MIS-6",  # two texts
