@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
+
+
+FOREIGN = ("TENLINES_MODEL", "OPENAI_", "OLLAMA_", "ANTHROPIC_", "GEMINI_", "GOOGLE_", "MISTRAL_", "AWS_", "LITELLM_")
+"""How variables begin that models look at."""
 
 
 @pytest.fixture(autouse=True)
@@ -12,6 +17,6 @@ def _own_state(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mon
     """A journal of its own for each test; no keys and no model from the environment."""
     journal = tmp_path_factory.mktemp("state") / "journal.db"
     monkeypatch.setenv("TENLINES_JOURNAL", str(journal))
-    for name in ("TENLINES_MODEL", "OPENAI_API_KEY", "OPENAI_BASE_URL", "OLLAMA_HOST"):
-        monkeypatch.delenv(name, raising=False)
+    for name in [one for one in os.environ if one.startswith(FOREIGN)]:
+        monkeypatch.delenv(name)
     return journal
