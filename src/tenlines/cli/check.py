@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,10 +14,7 @@ from tenlines.errors import ConfigError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from tenlines.cli import inputs
-    from tenlines.wire.documents import Notice
-    from tenlines.wire.rules import Diagnostic
-    from tenlines.wire.targets import Goal
+    from tenlines.cli.findings import Finding, Search, Seen
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON object a finding, a line each.")]
 Sarif = Annotated[bool, typer.Option("--sarif", help="One SARIF document, for code review tools.")]
@@ -49,211 +46,146 @@ def check(
       cat request.json | tenlines check -
 
     \b
-    Exit codes: 0 nothing found, 1 something found, 2 a file or an option was not right.
+    Exit codes:
+      0  nothing found (warnings alone count with --strict only)
+      1  something found
+      2  a file could not be read or holds no transcript, or an option was not right
     """
     if json and sarif:
         raise ConfigError("--json and --sarif are two forms of the same thing; give one of them")
-    goal = _goal(target)
-    rows = (row for file in files for row in _rows(file, goal, source, max_document))
+    from tenlines.cli.findings import Search
+    from tenlines.cli.inputs import source_named
+    from tenlines.wire.targets import goal
+
+    search = Search(goal(target) if target else None, target or "", source_named(source), max_document)
+    tally = _Tally()
+    found = tally.through(files, search)
     if sarif:
-        counts = _write_sarif(rows)
+        _write_sarif(found, tally)
     elif json:
-        counts = _write_json(rows)
+        _write_json(found)
     else:
-        counts = _write_lines(rows, quiet=quiet)
-    if counts["error"] or (strict and counts["warning"]):
+        _write_lines(found, tally, quiet=quiet)
+    if tally.failed:
+        raise typer.Exit(2)
+    if tally.counts["error"] or (strict and tally.counts["warning"]):
         raise typer.Exit(1)
 
 
-def _goal(target: str | None) -> Goal | None:
-    from tenlines.wire.targets import goal
+class _Tally:
+    """Counts what is found while it goes by. A file that cannot be read does not keep the others from being checked.
 
-    return None if target is None else goal(target)
+    Attributes:
+        counts: Findings by severity.
+        seen: File -> what it was taken for.
+        transcripts: How many were looked at.
+        failed: Why files could not be checked.
+    """
 
+    def __init__(self) -> None:
+        self.counts = {"error": 0, "warning": 0, "info": 0}
+        self.rules: set[str] = set()
+        self.seen: dict[str, str] = {}
+        self.transcripts = 0
+        self.failed: list[str] = []
 
-# --- what is found --------------------------------------------------------------------------------------
+    def through(self, files: list[str], search: Search) -> Iterator[Finding]:
+        """The findings in all files."""
+        from tenlines.cli.screen import clean
 
+        for file in files:
+            try:
+                yield from self._counted(file, search.through(file))
+            except ConfigError as error:
+                self.failed.append(str(error))
+                sys.stderr.write(f"tenlines: {clean(str(error))}\n")
 
-def _rows(file: str, goal: Goal | None, source: str | None, largest_mb: int) -> Iterator[dict[str, Any]]:
-    """Findings as `--json` writes them, with a row for each transcript that was looked at."""
-    from tenlines.cli import inputs
+    def _counted(self, file: str, rows: Iterator[Finding | Seen]) -> Iterator[Finding]:
+        from tenlines.cli.findings import Seen
 
-    with inputs.opened(file) as handle:
-        for item in inputs.items(handle, file, source, largest_mb):
-            if isinstance(item, inputs.Lines):
-                yield {"file": file, "looked_at": item.name, "reason": item.reason}
-                yield from _lines(file, item, goal)
-            elif isinstance(item, inputs.Whole):
-                yield {"file": file, "looked_at": item.name, "reason": item.reason}
-                yield from _whole(file, item, goal)
+        for row in rows:
+            if isinstance(row, Seen):
+                self.transcripts += 1
+                self.seen[file] = row.reason
             else:
-                yield _damage(file, item)
-
-
-def _damage(file: str, notice: Notice) -> dict[str, Any]:
-    """Something that could not be read, as a finding."""
-    return {
-        "file": file,
-        "line": notice.line,
-        "path": f"column {notice.column}" if notice.column else "",
-        "rule": "FILE",
-        "kind": "DAMAGE",
-        "severity": "error",
-        "message": f"{notice.text}.",
-        "fix": "",
-    }
-
-
-def _whole(file: str, item: inputs.Whole, goal: Goal | None) -> Iterator[dict[str, Any]]:
-    from tenlines.wire import checking
-    from tenlines.wire.converting import as_body
-    from tenlines.wire.dumps.checking import check_dump
-    from tenlines.wire.dumps.sources import SOURCES
-    from tenlines.wire.formats import FORMATS
-
-    if item.name in SOURCES:
-        found = check_dump(SOURCES[item.name](item.value))
-    else:
-        format = goal.format if goal else FORMATS[item.name]
-        profile = goal.profile if goal else format.profile(_model_in(item.value))
-        found = checking.check(as_body(item.value, format), format, profile)
-    bare = isinstance(item.value, list)
-    for one in found:
-        yield _finding(file, one, item.line, _joined(item.path, one.path, bare=bare))
-
-
-def _model_in(value: Any) -> dict[str, str | bool]:
-    """The model that a request names."""
-    model = value.get("model", value.get("modelId")) if isinstance(value, dict) else None
-    return {"model": model} if isinstance(model, str) else {}
-
-
-def _joined(outer: str, inner: str, *, bare: bool) -> str:
-    if bare:
-        inner = inner.removeprefix(inner.split("[", 1)[0]) if "[" in inner else inner
-    return f"{outer}{'.' if outer and inner and not inner.startswith('[') else ''}{inner}"
-
-
-def _lines(file: str, item: inputs.Lines, goal: Goal | None) -> Iterator[dict[str, Any]]:
-    """One message a line, never more of them in memory than are needed."""
-    from tenlines.wire.checking import Checker
-    from tenlines.wire.documents import Record
-    from tenlines.wire.formats import FORMATS
-
-    format = goal.format if goal else FORMATS[item.name]
-    checker = Checker(format, goal.profile if goal else format.profile())
-    line = 1
-    for record in item.records:
-        if not isinstance(record, Record):
-            yield _damage(file, record)
-            continue
-        line = record.line
-        for one in checker.take(format.unfold(record.value, f"line {line}")):
-            yield _finding(file, one, _line_of(one.path, line), one.path)
-    for one in checker.close():
-        yield _finding(file, one, _line_of(one.path, line), one.path)
-
-
-def _line_of(path: str, otherwise: int) -> int:
-    words = path.removeprefix("line ").split(".")[0].split("[")[0]
-    return int(words) if words.isdecimal() else otherwise
-
-
-def _finding(file: str, found: Diagnostic, line: int, path: str) -> dict[str, Any]:
-    return {
-        "file": file,
-        "line": line,
-        "path": path,
-        "rule": found.rule,
-        "kind": found.kind,
-        "severity": found.severity,
-        "message": found.message,
-        "evidence": found.evidence,
-        "fix": found.fix,
-    }
+                self.counts[row.severity] += 1
+                self.rules.add(row.rule)
+                yield row
 
 
 # --- how it is written ----------------------------------------------------------------------------------
 
 
-def _counted(counts: dict[str, int], row: dict[str, Any]) -> bool:
-    """Count a row; whether it is a finding."""
-    if "looked_at" in row:
-        counts["transcripts"] += 1
-        return False
-    counts[row["severity"]] = counts.get(row["severity"], 0) + 1
-    return True
-
-
-def _none() -> dict[str, int]:
-    return {"transcripts": 0, "error": 0, "warning": 0}
-
-
-def _write_json(rows: Iterator[dict[str, Any]]) -> dict[str, int]:
+def _write_json(found: Iterator[Finding]) -> None:
     import msgspec
 
-    counts = _none()
-    for row in rows:
-        if _counted(counts, row):
-            typer.echo(msgspec.json.encode(row).decode())
-    return counts
+    from tenlines.cli.screen import clean_json
+
+    is_terminal = sys.stdout.isatty()
+    for row in found:
+        line = msgspec.json.encode(row).decode()
+        typer.echo(clean_json(line) if is_terminal else line)
 
 
-def _write_sarif(rows: Iterator[dict[str, Any]]) -> dict[str, int]:
+def _write_sarif(found: Iterator[Finding], tally: _Tally) -> None:
     import json
 
     import tenlines
+    from tenlines.cli.findings import FILE_RULE
     from tenlines.cli.sarif import report
     from tenlines.wire.formats import all_rules
 
-    counts = _none()
-    found = [row for row in rows if _counted(counts, row)]
-    typer.echo(json.dumps(report(found, all_rules(), tenlines.__version__), indent=2))
-    return counts
+    rows = list(found)
+    typer.echo(json.dumps(report(rows, (FILE_RULE, *all_rules()), tenlines.__version__, tally.failed), indent=2))
 
 
-def _write_lines(rows: Iterator[dict[str, Any]], *, quiet: bool) -> dict[str, int]:
+def _write_lines(found: Iterator[Finding], tally: _Tally, *, quiet: bool) -> None:
     from tenlines.cli.screen import console_for
 
-    console, counts, seen = console_for(sys.stdout), _none(), dict[str, str]()
-    for row in rows:
-        if _counted(counts, row):
-            _write_finding(console, row)
-        else:
-            seen[row["file"]] = row["reason"]
-    if not quiet:
-        _write_summary(console, counts, seen)
-    return counts
+    console = console_for(sys.stdout)
+    for row in found:
+        _write_finding(console, row)
+    if not quiet and tally.transcripts:
+        _write_summary(console, tally)
 
 
-def _write_finding(console: Console, row: dict[str, Any]) -> None:
+def _write_finding(console: Console, row: Finding) -> None:
     from rich.text import Text
 
     from tenlines.cli.lines import put
     from tenlines.cli.rules import STYLE
     from tenlines.cli.screen import clean
 
-    place = f"{row['file']}:{row['line']}" + (f": {row['path']}" if row["path"] else "")
-    line = Text().append(clean(place), "dim").append(f": {row['severity']}", STYLE[row["severity"]])
-    line.append(f" {row['rule']} ", "bold").append(clean(row["message"]))
+    place = f"{row.file}:{row.line}" + (f": {row.path}" if row.path else "")
+    line = Text().append(clean(place), "dim").append(f": {row.severity}", STYLE[row.severity])
+    line.append(f" {row.rule} ", "bold").append(clean(row.message))
     put(console, line, 0, wrap=True)
-    if row["fix"]:
-        put(console, Text(clean(row["fix"]), "dim"), 4, wrap=True)
+    if row.fix:
+        put(console, Text(clean(row.fix), "dim"), 4, wrap=True)
 
 
-def _write_summary(console: Console, counts: dict[str, int], seen: dict[str, str]) -> None:
+SHOWN = 5
+"""Files of which is said what they were taken for."""
+
+
+def _write_summary(console: Console, tally: _Tally) -> None:
     from rich.text import Text
 
     from tenlines.cli.lines import put
     from tenlines.cli.screen import clean, signs
     from tenlines.cli.words import count
 
-    for file, reason in list(seen.items())[:5]:
+    for file, reason in list(tally.seen.items())[:SHOWN]:
         put(console, Text(clean(f"{file}: {reason}"), "dim"), 0, wrap=True)
-    sign, what = signs(console), count(counts["transcripts"], "transcript")
-    if not counts["error"] and not counts["warning"]:
+    if len(tally.seen) > SHOWN:
+        put(console, Text(f"and {count(len(tally.seen) - SHOWN, 'more file')}", "dim"))
+    sign, what = signs(console), count(tally.transcripts, "transcript")
+    errors, warnings = tally.counts["error"], tally.counts["warning"]
+    if not errors and not warnings:
         put(console, Text(f"{sign.ok} {what}, nothing to complain of", "green"))
         return
-    found = f"{count(counts['error'], 'error')}, {count(counts['warning'], 'warning')} in {what}"
-    put(console, Text(f"{sign.bad} {found}", "red" if counts["error"] else "yellow"))
-    put(console, Text("`tenlines rules ID` explains a rule; `tenlines repair FILE -o OUT` mends errors.", "dim"))
+    found = f"{count(errors, 'error')}, {count(warnings, 'warning')} in {what}"
+    put(console, Text(f"{sign.bad} {found}", "red" if errors else "yellow"))
+    if tally.rules - {"FILE"}:
+        hint = "`tenlines rules ID` explains a rule; `tenlines repair FILE -o OUT` mends errors."
+        put(console, Text(hint, "dim"))

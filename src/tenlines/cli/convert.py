@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tenlines.cli import options as opt
+from tenlines.errors import ConfigError
 
 if TYPE_CHECKING:
     from tenlines.cli import inputs
@@ -46,44 +48,37 @@ def convert(
     \b
     Exit codes: 0 done, 2 a file or an option was not right.
     """
-    import json
-
     from tenlines.cli import inputs
-    from tenlines.cli.outputs import written
-    from tenlines.wire.documents import Notice
+    from tenlines.cli.outputs import PRETTY, encoded, written
     from tenlines.wire.targets import goal
 
-    target = goal(to)
-    with inputs.opened(file) as handle, written(output, may_replace=False) as stream:
-        held: list[dict[str, object]] = []
-        several = False
-        for item in inputs.items(handle, file, source, max_document):
-            if isinstance(item, Notice):
-                _say(file, str(item), quiet=False)
-                continue
-            held.append(_converted(item, file, target, quiet=quiet))
-            if len(held) > 1:
-                several = True
-                stream.write(json.dumps(held.pop(0), ensure_ascii=False) + "\n")
-        for body in held:
-            stream.write(json.dumps(body, ensure_ascii=False, indent=None if several else 2) + "\n")
+    target, said = goal(to), _Said(file, quiet=quiet)
+    with inputs.opened(file) as handle, written(output, may_replace=False) as sink:
+        bodies = _converted(inputs.items(handle, file, inputs.source_named(source), max_document), target, said)
+        first, second = next(bodies, None), next(bodies, None)
+        if first is None:
+            raise ConfigError(f"{file}: nothing of it could be read as a transcript (see above)")
+        sink.write(encoded(first, PRETTY, one_line=second is not None))
+        for body in (second, *bodies) if second is not None else ():
+            sink.write(encoded(body, PRETTY, one_line=True))
 
 
-def _converted(item: inputs.Whole | inputs.Lines, file: str, goal: Goal, *, quiet: bool) -> dict[str, object]:
+def _converted(found: Iterator[inputs.Item], goal: Goal, said: _Said) -> Iterator[JsonValue]:
+    """The transcripts of a file as requests, one at a time."""
     from tenlines.cli import inputs
-    from tenlines.wire.converting import imported, written
-    from tenlines.wire.profile import Target
+    from tenlines.wire.converting import converted
 
-    value, line = (_gathered(item, file), 1) if isinstance(item, inputs.Lines) else (item.value, item.line)
-    _say(file, item.reason, quiet=quiet)
-    found = imported(value, item.name)
-    done = written(found.messages, found.tools, goal.format, Target(profile=goal.profile, model=goal.model))
-    for text in (*found.remarks, *(f"not carried over: {loss}" for loss in done.losses)):
-        _say(f"{file}:{line}" if line > 1 else file, text, quiet=quiet)
-    return dict(done.body)
+    for item in found:
+        if not isinstance(item, inputs.Whole | inputs.Lines):
+            said.of_damage(str(item))
+            continue
+        value = _gathered(item, said) if isinstance(item, inputs.Lines) else item.value
+        done = converted(value, item.known.name, goal)
+        said.of_transcript(item, done.remarks)
+        yield done.body
 
 
-def _gathered(item: inputs.Lines, file: str) -> JsonValue:
+def _gathered(item: inputs.Lines, said: _Said) -> JsonValue:
     """All messages of a file that has one a line; a request holds them all."""
     from tenlines.wire.documents import Record
 
@@ -92,12 +87,34 @@ def _gathered(item: inputs.Lines, file: str) -> JsonValue:
         if isinstance(one, Record):
             values.append(one.value)
         else:
-            _say(file, str(one), quiet=False)
+            said.of_damage(str(one))
     return values
 
 
-def _say(where: str, text: str, *, quiet: bool) -> None:
-    from tenlines.cli.screen import clean
+class _Said:
+    """What goes to standard error. Damage is said always: something of the file is not in what is written."""
 
-    if not quiet:
+    def __init__(self, file: str, *, quiet: bool) -> None:
+        self._file, self._quiet, self._reason = file, quiet, ""
+
+    def of_damage(self, text: str) -> None:
+        """What could not be read."""
+        self._write(self._file, text)
+
+    def of_transcript(self, item: inputs.Whole | inputs.Lines, remarks: tuple[str, ...]) -> None:
+        """What a transcript was taken for, and what became of it on its way."""
+        from tenlines.wire.converting import gathered
+
+        if self._quiet:
+            return
+        if item.known.reason != self._reason:
+            self._reason = item.known.reason
+            self._write(self._file, self._reason)
+        where = f"{self._file}:{item.line}" if item.line > 1 else self._file
+        for text in gathered(remarks):
+            self._write(where, text)
+
+    def _write(self, where: str, text: str) -> None:
+        from tenlines.cli.screen import clean
+
         sys.stderr.write(clean(f"{where}: {text}") + "\n")

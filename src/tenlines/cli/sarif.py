@@ -2,35 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from tenlines.wire.rules import Rule, Severity
+
+if TYPE_CHECKING:
+    from tenlines.cli.findings import Finding
 
 VERSION = "2.1.0"
 _LEVELS: dict[Severity, str] = {"error": "error", "warning": "warning", "info": "note"}
 
 
-def report(found: Iterable[Mapping[str, Any]], rules: Sequence[Rule], version: str) -> dict[str, Any]:
+def report(found: Sequence[Finding], rules: Sequence[Rule], version: str, failed: Sequence[str] = ()) -> dict[str, Any]:
     """One run of the tool.
 
     Args:
-        found: Findings as `tenlines check --json` writes them.
+        found: What was found.
         rules: The rules; only those that were broken are listed.
         version: Version of tenlines.
+        failed: Why files could not be checked.
     """
-    results = [_result(one) for one in found]
-    broken = {one["ruleId"] for one in results}
+    broken = {one.rule for one in found}
     listed = [rule for rule in rules if rule.id in broken]
     places = {rule.id: index for index, rule in enumerate(listed)}
-    for one in results:
-        if one["ruleId"] in places:
-            one["ruleIndex"] = places[one["ruleId"]]
     driver = {"name": "tenlines check", "version": version, "rules": [_rule(rule) for rule in listed]}
+    invocation: dict[str, Any] = {"executionSuccessful": not failed}
+    if failed:
+        invocation["toolExecutionNotifications"] = [{"level": "error", "message": {"text": text}} for text in failed]
     return {
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
         "version": VERSION,
-        "runs": [{"tool": {"driver": driver}, "results": results, "columnKind": "unicodeCodePoints"}],
+        "runs": [
+            {
+                "tool": {"driver": driver},
+                "invocations": [invocation],
+                "results": [_result(one, places) for one in found],
+                "columnKind": "unicodeCodePoints",
+            }
+        ],
     }
 
 
@@ -45,16 +56,18 @@ def _rule(rule: Rule) -> dict[str, Any]:
     }
 
 
-def _result(found: Mapping[str, Any]) -> dict[str, Any]:
-    place: dict[str, Any] = {"artifactLocation": {"uri": found["file"]}}
-    if found.get("line"):
-        place["region"] = {"startLine": found["line"]}
-    location: dict[str, Any] = {"physicalLocation": place}
-    if found["path"]:
-        location["logicalLocations"] = [{"fullyQualifiedName": found["path"]}]
+def _result(found: Finding, places: dict[str, int]) -> dict[str, Any]:
+    uri = "stdin" if found.file == "-" else quote(found.file)
+    location: dict[str, Any] = {
+        "physicalLocation": {"artifactLocation": {"uri": uri}, "region": {"startLine": found.line}}
+    }
+    if found.path:
+        location["logicalLocations"] = [{"fullyQualifiedName": found.path}]
     return {
-        "ruleId": found["rule"],
-        "level": _LEVELS[found["severity"]],
-        "message": {"text": f"{found['message']} {found['fix']}".strip()},
+        "ruleId": found.rule,
+        "ruleIndex": places[found.rule],
+        "level": _LEVELS[found.severity],
+        "message": {"text": f"{found.message} {found.fix}".strip()},
         "locations": [location],
+        "properties": {"kind": found.kind},
     }

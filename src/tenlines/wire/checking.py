@@ -237,7 +237,8 @@ class Order:
         if self._empty is not None and not (last.role == "assistant" and self._profile.has("empty_final")):
             yield _empty(self._empty)
         is_open = bool(last.blocks) and last.blocks[-1].kind == "other"  # a server tool at work, an item of its own
-        if allowed and last.role not in (*allowed, "unknown") and not is_open and not last.of("call"):
+        is_fine = is_open or last.of("call") or self._profile.has("history")
+        if allowed and last.role not in (*allowed, "unknown") and not is_fine:
             expected = " or ".join(allowed)
             yield Found("role.last", last.path, f"the request ends with {last.role}, not with {expected}")
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from tenlines.core.effects import CallModel
@@ -17,6 +18,10 @@ from tenlines.wire.formats import FORMATS
 from tenlines.wire.profile import Profile, Target
 from tenlines.wire.reading import Imported, losses, messages_of, read, spec_of
 from tenlines.wire.repairing import repair
+from tenlines.wire.rules import Change
+from tenlines.wire.targets import Goal, as_history, own_goal
+
+_PLACED = re.compile(r"(message \d+|[\w.]*\[\d+\][\w.\[\]]*): (.+)", re.DOTALL)
 
 
 class Written(NamedTuple):
@@ -24,6 +29,53 @@ class Written(NamedTuple):
 
     body: JsonObject
     losses: tuple[str, ...]
+
+
+class Converted(NamedTuple):
+    """A request that its target takes, and what was decided on the way to it, one sentence each."""
+
+    body: JsonObject
+    remarks: tuple[str, ...]
+
+
+def converted(value: JsonValue, name: str, goal: Goal) -> Converted:
+    """A transcript as a request in another format.
+
+    Args:
+        value: A body, a bare list of messages, or what a framework wrote to disk.
+        name: Whose it is: a name of `formats.FORMATS` or of `dumps.sources.SOURCES`.
+        goal: Whom the request is for.
+
+    Raises:
+        ConfigError: A body has no list of messages.
+    """
+    found = imported(value, name)
+    done = written(found.messages, found.tools, goal.format, Target(profile=goal.profile, model=goal.model))
+    # what a run always has (tools for the calls of its history, say) a file may lack
+    repaired = repair(done.body, goal.format, goal.profile)
+    remarks = (*found.remarks, *(f"not carried over: {loss}" for loss in done.losses), *_said(repaired.changes))
+    return Converted(repaired.body, remarks)
+
+
+def gathered(remarks: Iterable[str]) -> list[str]:
+    """Remarks for people: what was said of many places is said once, with the first of them."""
+    places: dict[str, list[str]] = {}
+    for remark in remarks:
+        lead = "not carried over: " if remark.startswith("not carried over: ") else ""
+        found = _PLACED.fullmatch(remark.removeprefix(lead))
+        where, what = (found[1], lead + found[2]) if found else ("", remark)
+        places.setdefault(what, []).append(where)
+    return [_with_places(what, where) for what, where in places.items()]
+
+
+def _with_places(what: str, places: list[str]) -> str:
+    if not places[0]:
+        return what
+    return f"{places[0]}: {what}" if len(places) == 1 else f"{what} ({places[0]}, and {len(places) - 1} more)"
+
+
+def _said(changes: Iterable[Change]) -> tuple[str, ...]:
+    return tuple(f"{change.path}: {change.message}" if change.path else change.message for change in changes)
 
 
 def imported(value: JsonValue, name: str, profile: Profile | None = None) -> Imported:
@@ -44,14 +96,11 @@ def imported(value: JsonValue, name: str, profile: Profile | None = None) -> Imp
         mended = mend(messages)
         return Imported(mended.messages, tuple(map(spec_of, dump.tools)), (*map(encodable, remarks), *mended.repairs))
     format = FORMATS[name]
-    profile = profile or format.profile()
+    profile = profile or as_history(own_goal(value, name)).profile
     repaired = repair(as_body(value, format), format, profile)
     found = read(repaired.body, format, profile)
     mended = mend(found.messages)
-    changes = tuple(
-        f"{change.path}: {change.message}" if change.path else change.message for change in repaired.changes
-    )
-    return Imported(mended.messages, found.tools, (*changes, *found.remarks, *mended.repairs))
+    return Imported(mended.messages, found.tools, (*_said(repaired.changes), *found.remarks, *mended.repairs))
 
 
 def as_body(value: JsonValue, format: Format) -> JsonObject:

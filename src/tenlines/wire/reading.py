@@ -99,10 +99,14 @@ def messages_of(turns: Iterable[Turn], say: Say, *, joins: bool = False) -> Iter
 
 
 def _remark_rest(body: JsonObject, list_field: str, read_from: Sequence[Turn | Tool], say: Say) -> None:
-    used = {list_field} | {one.path.split("[")[0].split(".")[0] for one in read_from}
+    used = {list_field, *_ABOUT_THE_WAY} | {one.path.split("[")[0].split(".")[0] for one in read_from}
     rest = [field for field in body if field not in used]
     if rest:
         say(f"not part of a transcript, and left out: {', '.join(rest)}")
+
+
+_ABOUT_THE_WAY = ("model", "modelId", "stream", "stream_options")
+"""Fields that say where a request goes and how the answer comes: nobody misses them in a transcript."""
 
 
 class Reader:

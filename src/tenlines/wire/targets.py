@@ -7,6 +7,8 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from tenlines.core.transcript import JsonValue
 from tenlines.errors import ConfigError
 from tenlines.wire.format import Format
@@ -69,6 +71,14 @@ def own_goal(value: JsonValue, name: str) -> Goal:
     """Whom a transcript in the format of that name was written for, as far as it says so itself."""
     model = value.get("model", value.get("modelId")) if isinstance(value, dict) else None
     return _of_model(name, model if isinstance(model, str) else "")
+
+
+def as_history(goal: Goal) -> Goal:
+    """The same for messages without a request around them: they may end with a reply, for what comes next is still to
+    be said, and nothing is known of the tools."""
+    known = goal.profile
+    faults = {what: rule for what, rule in known.faults.items() if what != "tools.absent"}
+    return goal._replace(profile=replace(known, faults=faults, traits=known.traits | {"history"}))
 
 
 @lru_cache(maxsize=64)  # a log names few models, many times

@@ -56,7 +56,7 @@ def amend(turns: list[Turn], profile: Profile, *, is_last: bool) -> tuple[list[T
             changes.append(Change("ROLE-LAST", turn.path, "Took the mark of a prefix off a message before the last."))
         turn = _without_refused(turn, profile, changes)
         mended += _parted(turn, profile, changes)
-    if is_last and mended and is_end_missing(mended[-1]):
+    if is_last and mended and is_end_missing(mended[-1]) and not profile.has("history"):
         path = mended[-1].path
         mended.append(Turn("user", (Block("text", path, text=CONTINUE),), path))
         changes.append(Change("ROLE-LAST", path, "Put a short user message behind the assistant's at the end."))

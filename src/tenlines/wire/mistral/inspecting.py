@@ -61,7 +61,7 @@ class Inspector:
             return
         if self._count == 1 and last.role in ("assistant", "tool") and not has_early_calls(last):
             yield self._found("MIS-1", last.path, f"the only message is of the role {last.role}")
-        elif is_end_missing(last):
+        elif is_end_missing(last) and not self._profile.has("history"):
             yield self._found("MIS-3", last.path, "the last message is the assistant's, and no prefix")
 
 

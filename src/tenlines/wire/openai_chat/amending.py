@@ -237,6 +237,8 @@ _CURES = (_cure_calls, _cure_content, _cure_parts, _cure_speaker, _cure_reasonin
 
 def _close(turns: list[Turn], profile: Profile) -> list[Change]:
     """A user's word behind the assistant's messages at the end, where the server would continue them or refuse."""
+    if profile.has("history"):
+        return []
     ending = 0
     for turn in reversed(turns):
         if turn.role != "assistant" or turn.of("call"):

@@ -158,7 +158,7 @@ class Inspector:
 
     def close(self) -> Iterator[Diagnostic]:
         """The end of the messages."""
-        if not self._has("LCP-2") or not self._ending:
+        if not self._has("LCP-2") or not self._ending or self._profile.has("history"):
             return
         path = self._ending[-1].path
         if len(self._ending) > 1:
