@@ -17,6 +17,7 @@ from tenlines.wire.checking import check
 from tenlines.wire.mistral import rules
 from tenlines.wire.mistral.format import FORMAT
 from tenlines.wire.profile import Profile, Target
+from tenlines.wire.repairing import repair
 from tenlines.wire.turns import Block, Tool
 
 JSON = st.recursive(
@@ -254,3 +255,47 @@ def test_depth_bombs() -> None:
     for message in ({"content": [chunk]}, {"tool_calls": [{"function": {"name": "f", "arguments": bomb}}]}):
         with pytest.raises(MalformedReply):
             FORMAT.talk(TARGET).decode({"choices": [{"message": message}]})
+
+
+# --- fields -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("message", "mended", "places"),
+    [
+        ({"role": "user", "content": "x", "tool_call_id": "a"}, {"role": "user", "content": "x"}, ["tool_call_id"]),
+        (
+            {"role": "assistant", "content": "x", "refusal": None, "name": "y"},
+            {"role": "assistant", "content": "x"},
+            ["refusal", "name"],
+        ),
+        (
+            {"role": "user", "content": [{"type": "text"}, {"type": "text", "text": "x"}]},
+            {"role": "user", "content": [{"type": "text", "text": "x"}]},
+            ["content[0]"],
+        ),
+    ],
+)
+def test_a_message_has_the_fields_of_its_role_and_text_that_is_text(
+    message: Any, mended: Any, places: list[str]
+) -> None:
+    body = {"messages": [{"role": "user", "content": "hi"}, message, {"role": "user", "content": "so?"}]}
+    found = check(body, FORMAT, FORMAT.profile())
+    assert [(one.rule, one.path) for one in found] == [("MIS-13", f"messages[1].{place}") for place in places]
+    assert repair(body, FORMAT, FORMAT.profile()).body["messages"][1] == mended
+
+
+@pytest.mark.parametrize("name", ["", "a b", "n" * 65, 7])
+def test_a_result_has_the_name_of_its_tool_or_none(name: Any) -> None:
+    called, answer = rules.calling(rules.call()), {**rules.result(), "name": name}
+    body: Any = {"messages": [rules.USER, called, answer], "tools": [rules.tool()]}
+    assert [one.rule for one in check(body, FORMAT, FORMAT.profile())] == ["MIS-8"]
+    assert repair(body, FORMAT, FORMAT.profile()).body["messages"][2] == rules.result()
+
+
+@pytest.mark.parametrize("function", [{"name": "f"}, {"name": "f", "arguments": None}, {"name": "f", "arguments": [1]}])
+def test_a_call_has_arguments(function: Any) -> None:
+    called = {"role": "assistant", "tool_calls": [{"id": "aaaaaaaa1", "function": function}]}
+    body: Any = {"messages": [rules.USER, called, rules.result()], "tools": [rules.tool()]}
+    assert [one.rule for one in check(body, FORMAT, FORMAT.profile())] == ["MIS-13"]
+    assert check(repair(body, FORMAT, FORMAT.profile()).body, FORMAT, FORMAT.profile()) == []

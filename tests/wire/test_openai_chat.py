@@ -408,3 +408,10 @@ def test_more_cached_than_input_cannot_be_and_is_not_counted() -> None:
     remarks: list[str] = []
     assert decode_usage({"prompt_tokens": 5, "prompt_cache_hit_tokens": 9}, remarks) == Usage(5)
     assert "inconsistent" in remarks[0]
+
+
+def test_a_message_of_the_assistant_that_says_nothing_is_not_sent() -> None:
+    assert Encoder(OPTIONS).extend([user("hi"), Assistant(""), user("so?")]) == [
+        {"role": "user", "content": "hi"},
+        {"role": "user", "content": "so?"},
+    ]

@@ -320,7 +320,7 @@ class Contents:
 def has_wrong_arguments(call: Block, profile: Profile) -> bool:
     """Whether the arguments of a call are of a type that the format does not take."""
     if call.arguments is None:
-        return not profile.has("optional_arguments") and profile.arguments != "either"
+        return not profile.has("optional_arguments")
     if isinstance(call.arguments, str):
         return profile.arguments == "object"
     return not isinstance(call.arguments, dict) or profile.arguments == "text"

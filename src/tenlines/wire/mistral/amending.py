@@ -6,6 +6,7 @@ import msgspec
 
 from tenlines.core.transcript import JsonObject, JsonValue
 from tenlines.wire.mistral.encoding import CONTINUE, START
+from tenlines.wire.mistral.fields import fitted
 from tenlines.wire.mistral.inspecting import (
     broken,
     has_content,
@@ -50,7 +51,10 @@ def amend(turns: list[Turn], profile: Profile, *, is_last: bool) -> tuple[list[T
         path = turns[0].path
         mended.append(Turn("user", (Block("text", path, text=START),), path))
         changes.append(Change("ROLE-FIRST", path, "Began the conversation with a short user message."))
+    called: dict[str, str] = {}
     for index, turn in enumerate(turns):
+        called.update((block.id, block.name) for block in turn.of("call"))
+        turn = fitted(turn, called, changes)
         if is_prefix(turn) and not (is_last and index == len(turns) - 1):
             turn = _without_prefix(turn)
             changes.append(Change("ROLE-LAST", turn.path, "Took the mark of a prefix off a message before the last."))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from tenlines.core.transcript import JsonObject, JsonValue
+from tenlines.wire.mistral import fields
 from tenlines.wire.profile import Profile
 from tenlines.wire.rules import Diagnostic, Rule
 from tenlines.wire.schemas import problems
@@ -46,6 +47,8 @@ class Inspector:
         elif turn.role in ("system", "user") and lacks_content(turn):
             yield self._found("MIS-7", turn.path, f"a {turn.role} message has no content")
         yield from self._chunks(turn)
+        for one in fields.problems(turn):
+            yield self._found(one.rule, one.path, one.message, one.kind)
 
     def _chunks(self, turn: Turn) -> Iterator[Diagnostic]:
         for block in turn.blocks:

@@ -163,8 +163,8 @@ RULES: tuple[Rule, ...] = (
         "MIS-8",
         ("NAME-CHARSET", "NAME-LENGTH"),
         "error",
-        "The name of a tool is 1 to 64 letters, digits, underscores and hyphens, where it is declared and where it is "
-        "called.",
+        "The name of a tool is 1 to 64 letters, digits, underscores and hyphens, where it is declared, where it is "
+        "called, and in a result that has one.",
         "Function name was",
         evidence="source",
         fix="Replace what is not allowed, everywhere alike.",
@@ -208,6 +208,17 @@ RULES: tuple[Rule, ...] = (
         evidence="source",
     ),
     Rule(
+        "MIS-13",
+        ("PARAM-COMBO", "ARGS-TYPE", "EMPTY-TEXT"),
+        "error",
+        "A message has the fields of its role and no others, so nothing that other formats have beside them; a call "
+        "has arguments, and a chunk of text has text.",
+        "Extra inputs are not permitted",
+        evidence="source",
+        fix="Leave out what the format does not have; write `{}` for a call without arguments.",
+        example=example({**HELLO, "refusal": None}, USER),
+    ),
+    Rule(
         "CAC-6",
         (),
         "info",
@@ -243,6 +254,7 @@ REJECTIONS: tuple[tuple[str, str], ...] = (
     (r"must have either content or tool_calls|must have content", "MIS-7"),
     (r"Function name was", "MIS-8"),
     (r"Invalid tool schema", "MIS-9"),
+    (r"Extra inputs are not permitted|extra_forbidden", "MIS-13"),
     (r"Unexpected content chunk types|Chunk cannot be used in", "MIS-11"),
 )
 """What a server says when it refuses a request, and the rule that it speaks of."""
@@ -259,6 +271,7 @@ _FAULTS: dict[Situation, str] = {
     "id.pattern": "MIS-4",
     "pair.missing": "MIS-5",
     "result.empty": "MIS-7",
+    "args.type": "MIS-13",
     "name.pattern": "MIS-8",
     "name.length": "MIS-8",
     "media.role": "MIS-11",

@@ -254,12 +254,13 @@ def _filled(text: str, is_filled: bool, placeholder: str) -> str:
 
 
 def _is_left_out(message: Message, profile: Profile) -> bool:
-    """Whether a message says nothing at all and the server wants none such."""
-    if not profile.has("content.filled"):
+    """Whether a message says nothing at all. Nobody misses an empty message of the assistant; where servers are known
+    to want text in all messages, blank ones and empty system messages go too."""
+    if isinstance(message, Assistant) and not (message.calls or message.text or message.opaque):
+        return True
+    if not profile.has("content.filled") or not isinstance(message, Assistant | System) or message.text.strip():
         return False
-    if isinstance(message, Assistant):
-        return not message.calls and not message.text.strip()
-    return isinstance(message, System) and not message.text.strip()
+    return isinstance(message, System) or not message.calls
 
 
 def _assistant(message: Assistant, target: Target) -> JsonObject:
