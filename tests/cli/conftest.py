@@ -20,6 +20,8 @@ from typing import Any
 
 import pytest
 
+sys.path.insert(0, str(Path(__file__).parent))  # what the tests of the commands share: `import spoiled`
+
 TOOLS = '''
 import os, pathlib, time
 from tenlines import tool

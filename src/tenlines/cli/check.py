@@ -78,7 +78,9 @@ class _Tally:
     Attributes:
         counts: Findings by severity.
         seen: File -> what it was taken for.
+        rules: Ids of those that were broken.
         transcripts: How many were looked at.
+        dumps: How many of these are what a framework wrote.
         failed: Why files could not be checked.
     """
 
@@ -86,7 +88,7 @@ class _Tally:
         self.counts = {"error": 0, "warning": 0, "info": 0}
         self.rules: set[str] = set()
         self.seen: dict[str, str] = {}
-        self.transcripts = 0
+        self.transcripts = self.dumps = 0
         self.failed: list[str] = []
 
     def through(self, files: list[str], search: Search) -> Iterator[Finding]:
@@ -106,6 +108,7 @@ class _Tally:
         for row in rows:
             if isinstance(row, Seen):
                 self.transcripts += 1
+                self.dumps += row.is_dump
                 self.seen[file] = row.reason
             else:
                 self.counts[row.severity] += 1
@@ -187,5 +190,5 @@ def _write_summary(console: Console, tally: _Tally) -> None:
     found = f"{count(errors, 'error')}, {count(warnings, 'warning')} in {what}"
     put(console, Text(f"{sign.bad} {found}", "red" if errors else "yellow"))
     if tally.rules - {"FILE"}:
-        hint = "`tenlines rules ID` explains a rule; `tenlines repair FILE -o OUT` mends errors."
-        put(console, Text(hint, "dim"))
+        mends = "convert FILE --to FORMAT" if tally.dumps == tally.transcripts else "repair FILE -o OUT"
+        put(console, Text(f"`tenlines rules ID` explains a rule; `tenlines {mends}` mends errors.", "dim"))

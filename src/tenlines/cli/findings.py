@@ -43,6 +43,7 @@ class Seen(NamedTuple):
 
     reason: str
     """What it was taken for, and why."""
+    is_dump: bool
 
 
 class Search(NamedTuple):
@@ -66,7 +67,7 @@ class Search(NamedTuple):
                 if isinstance(item, Notice | inputs.Skipped):
                     yield _of_file(file, item)
                     continue
-                yield Seen(item.known.reason)
+                yield Seen(item.known.reason, item.known.name in SOURCES)
                 goal = inputs.aimed(item, self.goal, self.source)
                 if isinstance(item, inputs.Whole) and (goal is not None or self.goal is None):
                     yield from _in_whole(file, item, goal)

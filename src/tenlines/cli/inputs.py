@@ -26,6 +26,7 @@ LOOKED_AT = 50
 """Records of a file with one message a line that are looked at to tell its format."""
 _OPENING = re.compile(rb"(?:^|\n)[\s\0]*[{\[]")
 """How JSON begins, on any line: the first one may be damaged."""
+_NO_TEXT = re.compile("[\x01-\x08\x0e-\x1f\x7f\ufffd]")
 _LINE = re.compile(r"line (\d+)\.?")
 
 
@@ -115,7 +116,7 @@ def items(handle: BinaryIO, file: str, source: str | None, largest_mb: int) -> I
     rest = chain(head, found)
     if len(values) > 1 and all(_is_message(value, source) for value in values):
         known = _named(values, source, file)
-        if known.name in FORMATS:
+        if known.name in FORMATS:  # dumps are read as a whole
             yield Lines(known, values, rest, style)
             return
     yield from _each(documents.transcripts(rest) if source is None else _forced(rest), file, source, style)
@@ -162,7 +163,7 @@ class _Meter:
             raise ConfigError(f"{file} is empty; name a file with a transcript")
         if self.head.startswith((b"\xff\xfe", b"\xfe\xff")):
             raise ConfigError(f"{file} is in UTF-16; save it as UTF-8")
-        if not _OPENING.search(self.head.removeprefix(b"\xef\xbb\xbf")):
+        if not _OPENING.search(self.head.removeprefix(b"\xef\xbb\xbf")) or _is_binary(self.head[:4096]):
             begins = quote(self.head[:20].decode("utf-8", "replace"))
             raise ConfigError(f"{file} is neither JSON nor JSON Lines: it begins with {begins}")
 
@@ -192,10 +193,16 @@ class _Meter:
             raise ConfigError(f"{self._file} cannot be read: {error.strerror or error}") from error
 
 
+def _is_binary(sample: bytes) -> bool:
+    """Whether this is no text: a tenth of it is no UTF-8, or controls. Zeros do not count: a crash leaves them."""
+    text = sample.replace(b"\0", b"").decode("utf-8", "replace")
+    return 10 * len(_NO_TEXT.findall(text)) > len(text)
+
+
 def _is_message(value: JsonValue, source: str | None) -> bool:
     if not isinstance(value, dict) or recognising.is_body(value):
         return False
-    return source in FORMATS or recognising.recognise([value]) is not None
+    return source in FORMATS or "role" in value or recognising.recognise([value]) is not None
 
 
 # --- what a file is -------------------------------------------------------------------------------------

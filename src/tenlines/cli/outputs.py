@@ -63,6 +63,10 @@ class Sink(Protocol):
         ...
 
 
+class Unchanged(Exception):
+    """Raised while a file is written: it shall stay as it was."""
+
+
 @contextmanager
 def written(out: str | None, *, may_replace: bool) -> Iterator[Sink]:
     """A stream for the output. A file appears under its name when all of it is written, and not at all otherwise.
@@ -91,6 +95,8 @@ def written(out: str | None, *, may_replace: bool) -> Iterator[Sink]:
         else:
             with _beside(path, may_replace=may_replace) as stream:
                 yield stream
+    except Unchanged:
+        return
     except BrokenPipeError:
         raise
     except OSError as error:

@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     from tenlines.cli import inputs
     from tenlines.cli.mending import Piece
     from tenlines.cli.outputs import Sink
+    from tenlines.wire.documents import Notice
     from tenlines.wire.targets import Goal
+
+    Unread: TypeAlias = Notice | inputs.Skipped
 
 Out = Annotated[
     str | None,
@@ -59,6 +62,7 @@ def repair(
     if in_place and (output is not None or file == "-"):
         raise ConfigError("--in-place replaces FILE; it goes neither with -o nor with standard input")
     from tenlines.cli import inputs
+    from tenlines.cli.mending import Piece
     from tenlines.wire.targets import goal
 
     forms = _Forms(file, goal(target) if target else None, target or "", inputs.source_named(source))
@@ -67,10 +71,10 @@ def repair(
         for item in inputs.items(handle, file, forms.source, max_document):
             for piece in forms.pieces(item, warnings=warnings):
                 told.tell(piece)
-                if sink is not None and not isinstance(piece, str):
+                if sink is not None and isinstance(piece, Piece):
                     sink.write(piece.out)
-        if told.damaged and in_place:
-            raise ConfigError(f"{file} has damage (see above) that would be lost; use -o to write what is whole")
+        if in_place:
+            told.before_replacing()
     told.summary(file if in_place else output)
     if told.left:
         raise typer.Exit(1)
@@ -91,25 +95,25 @@ class _Forms:
     def __init__(self, file: str, goal: Goal | None, typed: str, source: str | None) -> None:
         self.file, self.goal, self.typed, self.source = file, goal, typed, source
 
-    def pieces(self, item: inputs.Item, *, warnings: bool) -> Iterator[Piece | str]:
+    def pieces(self, item: inputs.Item, *, warnings: bool) -> Iterator[Piece | Unread]:
         """Repaired pieces; and in words what cannot be in them.
 
         Raises:
             ConfigError: It is in a form that the target does not take.
         """
         from tenlines.cli import inputs
-        from tenlines.cli.mending import Piece, mended
+        from tenlines.cli.mending import mended
+        from tenlines.wire.documents import Notice
 
         if not isinstance(item, inputs.Whole | inputs.Lines):
-            yield str(item)
+            yield item
             return
         goal = inputs.aimed(item, self.goal, self.source)
         if goal is None:
             raise ConfigError(self._refusal(item))
         if isinstance(item, inputs.Whole) and item.path:
-            yield f"line {item.line}: the transcript stands in {item.path}; it is written without what is around it"
-        for piece in mended(item, goal, warnings=warnings):
-            yield piece if isinstance(piece, Piece) else str(piece)
+            yield Notice(item.line, 0, f"the transcript stands in {item.path}; it is written without what is around it")
+        yield from mended(item, goal, warnings=warnings)
 
     def _refusal(self, item: inputs.Whole | inputs.Lines) -> str:
         from tenlines.cli import inputs
@@ -140,13 +144,18 @@ class _Told:
         from tenlines.cli.screen import console_for
 
         self._file, self._way, self._console = file, way, console_for(sys.stderr)
+        self._notices = 0
         self.changes = self.left = self.damaged = 0
 
-    def tell(self, piece: Piece | str) -> None:
+    def tell(self, piece: Piece | Unread) -> None:
         """One more piece, or what could not be read."""
-        if isinstance(piece, str):
-            self.damaged += 1
-            self._damage(piece)
+        from tenlines.cli.mending import Piece
+        from tenlines.wire.documents import Notice
+
+        if not isinstance(piece, Piece):
+            self._notices += 1
+            self.damaged += not (isinstance(piece, Notice) and piece.is_harmless)
+            self._damage(str(piece))
             return
         self.changes += len(piece.changes)
         self.left += piece.left
@@ -196,6 +205,15 @@ class _Told:
             text.append(clean(words), style)
         put(self._console, text, indent, wrap=not indent)
 
+    def before_replacing(self) -> None:
+        """Keep a file that has nothing wrong, or of which something would be lost."""
+        from tenlines.cli.outputs import Unchanged
+
+        if self.damaged:
+            raise ConfigError(f"{self._file} has damage (see above) that would be lost; use -o to write what is whole")
+        if not self.changes and not self._notices:
+            raise Unchanged
+
     def summary(self, written_to: str | None) -> None:
         """The last lines."""
         from tenlines.cli.screen import signs
@@ -205,6 +223,8 @@ class _Told:
             return
         sign = signs(self._console)
         where = "nothing was written (use -o OUT)" if written_to is None else f"written to {written_to}"
+        if written_to == self._file and not self.changes and not self._notices:
+            where = f"{self._file} stays as it was"
         what = count(self.changes, "change") if self.changes else "nothing to mend"
         self._put((f"{sign.ok} {what}; {where}", "green"), indent=0)
         if self.damaged:

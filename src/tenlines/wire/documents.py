@@ -34,6 +34,9 @@ class Record(NamedTuple):
     """The bytes of the line, where a line is one whole value and nothing in it was read as something else."""
 
 
+_ZEROS = "zero bytes, as a crash leaves them"
+
+
 class Notice(NamedTuple):
     """Something in a file that could not be read, or not as it stands. `column` counts characters from 1; 0 means the
     line as a whole."""
@@ -44,6 +47,11 @@ class Notice(NamedTuple):
 
     def __str__(self) -> str:
         return f"line {self.line}{f', column {self.column}' if self.column else ''}: {self.text}"
+
+    @property
+    def is_harmless(self) -> bool:
+        """Whether everything that was written is there all the same."""
+        return self.text.endswith(_ZEROS)
 
 
 Found: TypeAlias = Record | Notice
@@ -225,7 +233,7 @@ def _without_zeros(line: _Line, known: frozenset[str]) -> Iterator[Found]:
     count = line.data.count(b"\0")
     rest = line.data.replace(b"\0", b"")
     column = len(line.data[: line.data.index(b"\0")].decode("utf-8", "replace")) + 1
-    yield Notice(line.number, column, f"{count} zero bytes, as a crash leaves them")
+    yield Notice(line.number, column, f"{count} {_ZEROS}")
     if rest.strip():
         try:
             yield Record(_decode(rest), line.number)
@@ -325,7 +333,7 @@ def _document(lines: Iterable[_Line]) -> Iterator[Found]:
 
 _FOREIGN = {
     "": "it ends too early",
-    "\0": "zero bytes, as a crash leaves them",
+    "\0": "a zero byte has no place in JSON",
     "'": "`'` has no place in JSON: texts stand in double quotes",
     "/": "`/` has no place in JSON: there are no comments",
     "#": "`#` has no place in JSON: there are no comments",
@@ -396,7 +404,7 @@ def transcripts(found: Iterable[Found]) -> Iterator[Transcript | Notice]:
         inside = list(unwrapped(one.value))
         if inside:
             yield from (Transcript(value, one.line, path) for value, path in inside)
-        elif isinstance(one.value, dict) and recognising.recognise([one.value]) is not None:
+        elif isinstance(one.value, dict) and ("role" in one.value or recognising.recognise([one.value]) is not None):
             begun = begun if alone else one.line
             alone.append(one.value)
         else:
