@@ -542,3 +542,14 @@ def test_text_without_text_in_a_result_is_left_out() -> None:
     done = repair(body, FORMAT, FORMAT.profile())
     assert done.body["messages"][2]["content"] == [{"type": "tool_result", "tool_use_id": "t1"}]
     assert check(done.body, FORMAT, FORMAT.profile()) == []
+
+
+@pytest.mark.parametrize("text", [{}, {"text": None}, {"text": ""}])
+def test_text_without_text_is_empty_text(text: dict[str, Any]) -> None:
+    said = [{"type": "text", **text}, {"type": "text", "text": "x"}]
+    asked = {"role": "user", "content": "hi"}
+    body = {"messages": [asked, {"role": "assistant", "content": said}, asked]}
+    assert [(one.rule, one.path) for one in check(body, FORMAT, FORMAT.profile())] == [
+        ("ANT-7", "messages[1].content[0]")
+    ]
+    assert repair(body, FORMAT, FORMAT.profile()).body["messages"][1]["content"] == [{"type": "text", "text": "x"}]

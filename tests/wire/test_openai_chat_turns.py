@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tenlines.core.transcript import File, Image, Text
 from tenlines.wire.checking import check
 from tenlines.wire.openai_chat.format import FORMAT
+from tenlines.wire.repairing import repair
 from tenlines.wire.turns import Block, Tool, Turn
 
 JSON = st.recursive(
@@ -329,3 +330,16 @@ def test_inspecting_and_amending_are_total(messages: list[Any], fields: dict[str
         once, _ = FORMAT.amend(turns, profile, (), is_last=True)
         assert FORMAT.amend(once, profile, (), is_last=True) == (once, [])
         json.dumps([FORMAT.fold(turn) for turn in once])
+
+
+def test_calls_in_a_user_message_are_found_and_moved() -> None:
+    call = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    asked: Any = {"role": "user", "content": "hi", "tool_calls": [call]}
+    body: Any = {"messages": [asked, {"role": "tool", "tool_call_id": "c1", "content": "1"}]}
+    profile = FORMAT.profile()
+    assert [(one.rule, one.path) for one in check(body, FORMAT, profile)] == [("OAI-C-6", "messages[0].tool_calls[0]")]
+    assert repair(body, FORMAT, profile).body["messages"] == [
+        {"role": "user", "content": "hi"},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        body["messages"][1],
+    ]

@@ -47,8 +47,8 @@ def _block(raw: JsonValue, path: str) -> Block:
     if not isinstance(raw, dict):
         return Block("other", path, raw)
     kind = raw.get("type")
-    if kind == "text" and isinstance(raw.get("text"), str):
-        return Block("text", path, raw, text=str(raw["text"]))
+    if kind == "text" and (isinstance(raw.get("text"), str) or not raw.get("text")):
+        return Block("text", path, raw, text=_string(raw, "text"))
     if kind == "tool_use":
         return Block("call", path, raw, id=_string(raw, "id"), name=_string(raw, "name"), arguments=raw.get("input"))
     if kind == "tool_result":

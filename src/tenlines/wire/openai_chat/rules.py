@@ -119,10 +119,10 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "OAI-C-6",
-        ("ID-MISSING", "ARGS-TYPE"),
+        ("ID-MISSING", "ARGS-TYPE", "ROLE-ORDER"),
         "error",
-        "A call has an id, a type, and a function with a name and arguments, which are text; a result names the id "
-        "of its call.",
+        "Calls stand in messages of the assistant. A call has an id, a type, and a function with a name and "
+        "arguments, which are text; a result names the id of its call.",
         "Missing required parameter",
         fix="Write the arguments as JSON text, and the same id on both sides.",
         example=example(USER, calling({"type": "function", "function": {"name": "f", "arguments": "{}"}}), result("")),
@@ -318,6 +318,7 @@ REJECTIONS: tuple[tuple[str, str], ...] = (
 
 FAULTS: dict[Situation, str] = {
     "role.unknown": "OAI-C-1",
+    "role.call": "OAI-C-6",
     "id.missing": "OAI-C-6",
     "id.length": "OAI-C-7",
     "id.repeated": "OAI-C-26",

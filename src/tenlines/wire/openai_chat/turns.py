@@ -63,7 +63,7 @@ def unfold(message: JsonValue, path: str) -> Turn:
     wire_role = _string(message.get("role"))
     role = ROLES.get(wire_role, "unknown")
     is_model = role in ("assistant", "unknown")
-    calls = _calls(message, path) if is_model else []
+    calls = _calls(message, path) if role != "tool" else []
     content = message.get("content")
     if role == "tool":
         blocks = [_result(message, path)]
