@@ -114,7 +114,7 @@ def items(handle: BinaryIO, file: str, source: str | None, largest_mb: int) -> I
     head = list(islice(found, LOOKED_AT))
     values = [one.value for one in head if isinstance(one, Record)]
     rest = chain(head, found)
-    if len(values) > 1 and all(_is_message(value, source) for value in values):
+    if values and all(_is_message(value, source) for value in values):
         known = _named(values, source, file)
         if known.name in FORMATS:  # dumps are read as a whole
             yield Lines(known, values, rest, style)

@@ -10,6 +10,8 @@ import typer
 from tenlines.errors import ConfigError
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from tenlines.wire.format import Format
     from tenlines.wire.rules import Evidence, Rule, Severity
 
@@ -62,11 +64,14 @@ def rules(rule: Id = None, format: FormatName = None, json: Lines = False) -> No
 
 
 def _chosen(formats: dict[str, Format], name: str | None) -> list[Format]:
+    from tenlines.wire.targets import format_name
+
     if name is None:
         return list(formats.values())
-    if name not in formats:
+    found = formats.get(format_name(name))
+    if found is None:
         raise ConfigError(f"--format {name}: there is no such format; it is one of {', '.join(formats)}")
-    return [formats[name]]
+    return [found]
 
 
 def _is_meant(rule: Rule, typed: str | None) -> bool:
@@ -76,6 +81,8 @@ def _is_meant(rule: Rule, typed: str | None) -> bool:
 def _nothing(formats: dict[str, Format], typed: str | None) -> str:
     import difflib
 
+    if (typed or "").upper() == "FILE":
+        return "FILE is no rule of a format: it stands for what is wrong with the file itself (see docs/protocol.md)"
     every = [rule for one in formats.values() for rule in one.rules]
     names = [*(rule.id for rule in every), *sorted({kind for rule in every for kind in rule.kinds})]
     close = difflib.get_close_matches((typed or "").upper(), names, n=3, cutoff=0.6)
@@ -136,7 +143,7 @@ def _explain(one: Format, rule: Rule) -> None:
         put(console, Text(f"\nAn example that breaks it{f' (with {for_whom})' if for_whom else ''}:\n", "dim"))
         put(console, Text(_pretty(rule.example)), 2)
         _write_findings(one, rule, console)
-    elif rule.needs == "provenance":
+    if rule.needs == "provenance":
         put(console, Text("\nNo check can see it in the bytes: it needs to know where an artefact came from.", "dim"))
 
 
@@ -147,7 +154,7 @@ def _pretty(example: str) -> str:
     return json.dumps(json.loads(example), indent=2, ensure_ascii=False)
 
 
-def _write_findings(one: Format, rule: Rule, console: Any) -> None:
+def _write_findings(one: Format, rule: Rule, console: Console) -> None:
     import json
 
     from rich.text import Text
@@ -155,7 +162,9 @@ def _write_findings(one: Format, rule: Rule, console: Any) -> None:
     from tenlines.cli.lines import put
     from tenlines.wire.checking import check
 
-    put(console, Text("\nWhat `tenlines check` says of it:\n", "dim"))
-    for found in check(json.loads(rule.example), one, one.profile(rule.context)):
-        line = Text().append(f"{found.path or 'the body'}: ", "dim").append(f"{found.rule} ", "bold")
-        put(console, line.append(found.message), 2, wrap=True)
+    found = check(json.loads(rule.example), one, one.profile(rule.context))
+    if found:
+        put(console, Text("\nWhat `tenlines check` says of it:\n", "dim"))
+    for each in found:
+        line = Text().append(f"{each.path or 'the body'}: ", "dim").append(f"{each.rule} ", "bold")
+        put(console, line.append(each.message), 2, wrap=True)

@@ -71,7 +71,9 @@ def gathered(remarks: Iterable[str]) -> list[str]:
 def _with_places(what: str, places: list[str]) -> str:
     if not places[0]:
         return what
-    return f"{places[0]}: {what}" if len(places) == 1 else f"{what} ({places[0]}, and {len(places) - 1} more)"
+    if len(places) == 1:
+        return f"{places[0]}: {what}"
+    return f"{what.removesuffix('.')} ({places[0]}, and {len(places) - 1} more)"
 
 
 def _said(changes: Iterable[Change]) -> tuple[str, ...]:
