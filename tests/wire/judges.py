@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from random import Random
 from typing import Any, NamedTuple
 
+from anthropic.types.beta.message_create_params import MessageCreateParamsNonStreaming as MessagesRequest
 from hypothesis import HealthCheck, Phase, given, settings
 from langchain_core.messages import convert_to_messages
 from mistral_judge import judged
+from openai.types.chat.completion_create_params import CompletionCreateParamsNonStreaming as ChatRequest
 from protocol_vectors import vectors
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 from tessera import MalformedTranscriptError
 from tessera import inspect as inspected
 from transcripts import asking, cuts, transcripts
@@ -65,11 +67,37 @@ def langchain(body: Body) -> str:
     return ""
 
 
+def types(of: Any) -> Judge:
+    """The types of the parameters that a provider's own package declares; `max_tokens` is not what is judged."""
+    adapter: TypeAdapter[Any] = TypeAdapter(of)
+
+    def judge(body: Body) -> str:
+        try:
+            _walk(adapter.validate_python({"max_tokens": 1, **body}))
+        except ValidationError as error:
+            first = error.errors()[0]
+            return f"{first['loc']}: {first['msg']}"
+        return ""
+
+    return judge
+
+
+def _walk(value: Any) -> None:
+    """Look at everything: iterables are checked only when somebody takes from them."""
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if isinstance(value, Iterable) and not isinstance(value, str | bytes):
+        for inner in value:
+            _walk(inner)
+
+
 JUDGES: dict[str, tuple[str, Judge]] = {
     "mistral-common": ("mistral", mistral),
     "tessera, openai": ("openai_chat", tessera("openai")),
     "tessera, anthropic": ("anthropic", tessera("anthropic")),
     "langchain-core": ("openai_chat", langchain),
+    "types of openai": ("openai_chat", types(ChatRequest)),
+    "types of anthropic": ("anthropic", types(MessagesRequest)),
 }
 """Judge -> the format of the bodies that it judges, and itself."""
 

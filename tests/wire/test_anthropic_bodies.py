@@ -553,3 +553,14 @@ def test_text_without_text_is_empty_text(text: dict[str, Any]) -> None:
         ("ANT-7", "messages[1].content[0]")
     ]
     assert repair(body, FORMAT, FORMAT.profile()).body["messages"][1]["content"] == [{"type": "text", "text": "x"}]
+
+
+def test_what_is_no_text_does_not_become_a_system_prompt() -> None:
+    kept = {"type": "compaction", "content": "x", "signature": "EqQB"}
+    asked = {"role": "user", "content": "hi"}
+    for others, system in (([], None), ([{"type": "text", "text": "be brief"}], "be brief")):
+        body = {"messages": [{"role": "system", "content": [kept, *others]}, asked]}
+        done = repair(body, FORMAT, FORMAT.profile())
+        assert done.body["messages"] == [asked]
+        assert [block["text"] for block in done.body.get("system", [])] == ([system] if system else [])
+        assert "compaction" in done.changes[0].message

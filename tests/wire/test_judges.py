@@ -1,4 +1,4 @@
-"""What others made judges our requests and our repairs: a validator, an inspector of transcripts, a framework's reader.
+"""What others made judges our requests and repairs: a validator, an inspector, a framework's reader, the SDKs' types.
 
 Each judge looks at a thousand requests that we build and at a thousand that we repair, and refuses none; and what it
 refuses of the broken ones, our check refuses too. Where a judge is wrong stands in `judges.WRONG`, with an example.

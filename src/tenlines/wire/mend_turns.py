@@ -160,6 +160,9 @@ class TurnMender:
             return [turn]
         if not self._has_begun and where == "first":
             return [turn]
+        turn = self._only_text(turn)
+        if not turn.blocks:
+            return []
         if not self._has_begun and self._has_frame:
             self._log.say("role.system", turn.path, "moved the system message to its place beside the messages")
             self.systems.append(turn)
@@ -167,6 +170,17 @@ class TurnMender:
         self._log.say("role.system", turn.path, "turned the system message into user text, as it may not stand here")
         self._has_begun = True
         return [as_user_text(turn)]
+
+    def _only_text(self, turn: Turn) -> Turn:
+        """A system message that goes elsewhere takes nothing but text there."""
+        kept = turn.of("text")
+        for block in turn.blocks:
+            if block.kind != "text":
+                said = f"left out what is no text of a system message: {_quoted(block.raw)}"
+                self._log.say("role.system", block.path, said)
+        if not turn.blocks:
+            self._log.say("role.system", turn.path, "dropped an empty system message")
+        return turn if len(kept) == len(turn.blocks) else replace(turn, blocks=kept)
 
     # --- texts and media ---
 
