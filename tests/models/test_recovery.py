@@ -14,7 +14,7 @@ from tenlines.core import events as ev
 
 REFUSALS = {
     AnthropicSpeaker: (
-        "messages.1.content.0: Invalid `signature` in `thinking` block. The block is bound to a different conversation.",
+        "messages.1.content.0: Invalid `signature` in `thinking` block. The block is bound to another conversation.",
         "ANT-2",
     ),
     ResponsesSpeaker: (
