@@ -45,6 +45,10 @@ def tenlines(
       tenlines runs
       tenlines show last
       tenlines resume last --max-steps 40
+      tenlines check session.json --for anthropic
+      tenlines repair session.json -o mended.json
+      tenlines convert session.json --to gemini -o request.json
+      tenlines rules PAIR-MISSING
 
     \b
     Environment:
@@ -56,7 +60,7 @@ def tenlines(
     \b
     Exit codes:
       0    answered
-      1    stopped without an answer: a limit, stuck, refused, an empty reply
+      1    stopped without an answer: a limit, stuck, refused, an empty reply; a check that found something
       2    the command was not right: an option, a file, a model, a run that is not there
       3    the model could not be reached or failed
       4    the journal could not be read or written

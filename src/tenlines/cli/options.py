@@ -56,7 +56,7 @@ Stream: TypeAlias = Annotated[
     bool, typer.Option("--stream/--no-stream", help="Show the reply while it is written (in the live view).")
 ]
 TranscriptFiles: TypeAlias = Annotated[
-    list[str], typer.Argument(metavar="FILE...", help="JSON or JSON Lines; - is standard input.", show_default=False)
+    list[str], typer.Argument(metavar="FILE", help="JSON or JSON Lines; - is standard input.", show_default=False)
 ]
 TranscriptFile: TypeAlias = Annotated[
     str, typer.Argument(metavar="FILE", help="JSON or JSON Lines; - is standard input.", show_default=False)

@@ -57,7 +57,10 @@ def repair(
       cat session.json | tenlines repair - -o - --quiet > mended.json
 
     \b
-    Exit codes: 0 done (also when nothing was at fault), 1 some faults are left, 2 a file or an option was not right.
+    Exit codes:
+      0  done, also when nothing was at fault
+      1  errors are left that no repair can cure
+      2  a file or an option was not right
     """
     if in_place and (output is not None or file == "-"):
         raise ConfigError("--in-place replaces FILE; it goes neither with -o nor with standard input")

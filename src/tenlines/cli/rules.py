@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Id = Annotated[
     str | None,
-    typer.Argument(metavar="[ID]", help="A rule (ANT-13), or a kind of violation (PAIR-MISSING).", show_default=False),
+    typer.Argument(metavar="ID", help="A rule (ANT-13), or a kind of violation (PAIR-MISSING).", show_default=False),
 ]
 FormatName = Annotated[
     str | None, typer.Option("--format", "-f", metavar="FORMAT", help="Only the rules of one format.")

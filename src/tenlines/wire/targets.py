@@ -43,7 +43,8 @@ def goal(text: str) -> Goal:
     Args:
         text: A format (`anthropic`, `openai_responses`), a server that speaks Chat Completions (`vllm`, `deepseek`),
             either of them with a model behind a colon (`bedrock:amazon.nova-pro`), or for Mistral a tokenizer
-            (`mistral:v13`).
+            (`mistral:v13`). Where a server has a format of its own too, `ollama/v1` and `gemini/v1` are the side of
+            it that speaks Chat Completions.
 
     Raises:
         ConfigError: It stands for nothing; the message lists what there is.
@@ -55,6 +56,7 @@ def goal(text: str) -> Goal:
         is_tokenizer = name == "mistral" and re.fullmatch(r"v\d+", rest)
         context = {"tokenizer" if is_tokenizer else "model": rest} if rest else {}
         return Goal(format, format.profile(context), "" if is_tokenizer else rest)
+    name = name.removesuffix("/v1")
     if name in SERVERS:
         format = FORMATS["openai_chat"]
         return Goal(format, format.profile({"server": name, "model": rest}), rest)
