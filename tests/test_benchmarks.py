@@ -1,4 +1,4 @@
-"""The benchmark runs as documented. What it measures is looked at by people, not asserted here."""
+"""The benchmarks run as documented. What they measure is looked at by people, not asserted here, but for memory."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-SCRIPT = Path(__file__).parent.parent / "benchmarks" / "overhead.py"
+FOLDER = Path(__file__).parent.parent / "benchmarks"
+SCRIPT = FOLDER / "overhead.py"
 
 
 @pytest.mark.slow
@@ -23,3 +24,20 @@ def test_the_overhead_script_prints_its_tables_and_writes_them(tmp_path: Path) -
     assert [row["steps"] for row in report["steps"]] == [1, 10, 100, 1_000]
     assert all(row["memory"] > row["bare"] > 0 for row in report["steps"])
     assert len(report["verdicts"]) == 6
+
+
+@pytest.mark.slow
+def test_the_protocol_script_prints_its_tables_and_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
+    out = tmp_path / "figures.json"
+    words = [sys.executable, str(FOLDER / "protocol.py"), "--quick", "--out", str(out)]
+    run = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert "against the targets" in run.stdout
+    report = json.loads(out.read_text())
+    assert [(row["command"], row["form"], row["MB"]) for row in report["rows"]] == [
+        (command, form, size)
+        for form in ("openai_chat", "anthropic")
+        for size in (1, 4)
+        for command in ("check", "repair")
+    ]
+    growth = next(value for name, value in report["verdicts"].items() if name.startswith("growth"))
+    assert growth < 3  # a file that is held takes several times its size
