@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tenlines.wire.documents import Notice, Record, Transcript, read, read_lines, transcripts
+from tenlines.wire.recognising import recognise
 
 USER = {"role": "user", "content": "Grüße, wie geht's? 🙂"}
 BODIES = [{"messages": [USER], "model": f"m{number}", "seed": number} for number in range(4)]
@@ -243,7 +244,38 @@ def test_wrappers_are_taken_off(value: Any, wanted: list[tuple[Any, str]] | None
 def test_messages_one_a_line_are_one_transcript() -> None:
     reply = {"role": "assistant", "content": "Gut."}
     data = b"\n" + lines_of(USER, reply)
-    assert list(transcripts(read([data]))) == [Transcript([USER, reply], 2, "")]
+    assert list(transcripts(read([data]))) == [Transcript([USER, reply], 2, "", (2, 3))]
+
+
+CLAUDE = [
+    {"type": "summary", "summary": "Fix it", "leafUuid": "x"},
+    {"type": "user", "uuid": "1", "message": {"role": "user", "content": "run the tests"}},
+    {
+        "type": "assistant",
+        "uuid": "2",
+        "message": {
+            "type": "message",
+            "role": "assistant",
+            "content": [{"type": "tool_use", "id": "toolu_1", "name": "Bash", "input": {"command": "pytest"}}],
+        },
+    },
+]
+CODEX = [
+    {"type": "session_meta", "payload": {"id": "x", "cwd": "/"}},
+    {"type": "response_item", "payload": {"type": "message", "role": "user", "content": [{"type": "input_text"}]}},
+    {"type": "response_item", "payload": {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}},
+]
+
+
+@pytest.mark.parametrize(
+    ("log", "field", "name"), [(CLAUDE, "message", "anthropic"), (CODEX, "payload", "openai_responses")]
+)
+def test_the_log_of_a_coding_agent_is_one_transcript(log: list[Any], field: str, name: str) -> None:
+    (found,) = transcripts(read([lines_of(*log)]))
+    assert found == Transcript([log[1][field], log[2][field]], 2, "", (2, 3))
+    known = recognise(found.value)
+    assert known is not None
+    assert known.name == name
 
 
 def test_what_is_no_transcript_is_told() -> None:

@@ -100,7 +100,13 @@ def _in_whole(file: str, item: inputs.Whole, goal: Goal | None) -> Iterator[Find
     for one in found:
         inner = _FIELD.sub("", one.path) if isinstance(item.value, list) else one.path
         between = "." if item.path and inner and not inner.startswith("[") else ""
-        yield _finding(file, item.line, f"{item.path}{between}{inner}", one)
+        yield _finding(file, _line_of(item, inner), f"{item.path}{between}{inner}", one)
+
+
+def _line_of(item: inputs.Whole, path: str) -> int:
+    """The line of the message that a path begins with."""
+    index = re.match(r"\[(\d+)\]", path)
+    return item.lines[int(index[1])] if index and int(index[1]) < len(item.lines) else item.line
 
 
 def _in_lines(file: str, item: inputs.Lines, goal: Goal) -> Iterator[Finding]:

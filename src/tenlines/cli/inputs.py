@@ -39,6 +39,8 @@ class Whole(NamedTuple):
     path: str
     """Where it stands in the value of its line; "" when it is all of it."""
     style: Style
+    lines: tuple[int, ...] = ()
+    """The lines of its messages, where each has one of its own."""
 
 
 class Lines(NamedTuple):
@@ -133,7 +135,7 @@ def _each(found: Iterator[Transcript | Notice], file: str, source: str | None, s
         if isinstance(one, Notice):
             yield one
         else:
-            yield Whole(_named(one.value, source, file), one.value, one.line, one.path, style)
+            yield Whole(_named(one.value, source, file), one.value, one.line, one.path, style, one.lines)
     if not any_given:
         raise ConfigError(_unknown(file))
     if count:

@@ -298,10 +298,10 @@ class Contents:
         if has_wrong_arguments(block, self._profile):
             wanted = "text" if self._profile.arguments == "text" else "an object"
             what = f"are {_type(block.arguments)}, not {wanted}"
-            yield Found("args.type", block.path, f"the arguments of {_named(block)} {what}")
+            yield Found("args.type", block.path, f"the arguments of the call {_named(block)} {what}")
         elif "args.json" in self._faults and isinstance(block.arguments, str) and not is_object_text(block.arguments):
             what = f"are not the JSON of an object: {quote(block.arguments, _SHOWN)}"
-            yield Found("args.json", block.path, f"the arguments of {_named(block)} {what}")
+            yield Found("args.json", block.path, f"the arguments of the call {_named(block)} {what}")
 
     def _result(self, block: Block, turn: Turn) -> Iterator[Found]:
         if turn.role not in (self._profile.results_in, "unknown"):

@@ -380,6 +380,8 @@ class Transcript(NamedTuple):
     value: JsonValue
     line: int = 1
     path: str = ""
+    lines: tuple[int, ...] = ()
+    """The lines on which its messages stand, where each has one of its own."""
 
 
 _WRAPPERS = ("request", "body", "params", "payload", "data", "kwargs", "inputs", "values", "state", "conversation")
@@ -392,11 +394,12 @@ NO_TRANSCRIPT = "there is no transcript in this value"
 def transcripts(found: Iterable[Found]) -> Iterator[Transcript | Notice]:
     """The transcripts in what was read from a file; notices go through.
 
-    Values that are messages themselves (a log with one message a line) are one transcript together, which comes at
-    the end.
+    Values that are messages themselves, or hold one each (the log of a coding agent), are one transcript together,
+    which comes at the end. In such a log what holds no message is nothing to speak of.
     """
-    alone: list[JsonValue] = []
-    begun = 1
+    alone: list[Record] = []
+    rest: list[Notice] = []
+    is_log = False
     for one in found:
         if isinstance(one, Notice):
             yield one
@@ -404,13 +407,30 @@ def transcripts(found: Iterable[Found]) -> Iterator[Transcript | Notice]:
         inside = list(unwrapped(one.value))
         if inside:
             yield from (Transcript(value, one.line, path) for value, path in inside)
-        elif isinstance(one.value, dict) and ("role" in one.value or recognising.recognise([one.value]) is not None):
-            begun = begun if alone else one.line
-            alone.append(one.value)
+        elif _is_message(one.value):
+            alone.append(one)
+        elif (message := logged(one.value)) is not None:
+            is_log = True
+            alone.append(Record(message, one.line))
         else:
-            yield Notice(one.line, 0, NO_TRANSCRIPT)
+            rest.append(Notice(one.line, 0, NO_TRANSCRIPT))
+    yield from () if is_log else rest
     if alone:
-        yield Transcript(alone, begun)
+        lines = tuple(one.line for one in alone)
+        yield Transcript([one.value for one in alone], lines[0], "", lines)
+
+
+def _is_message(value: JsonValue) -> bool:
+    return isinstance(value, dict) and ("role" in value or recognising.recognise([value]) is not None)
+
+
+def logged(value: JsonValue) -> JsonObject | None:
+    """The message in an entry of a coding agent's log: Claude Code keeps it in `message`, Codex in `payload`."""
+    for field in ("message", "payload"):
+        inner = value.get(field) if isinstance(value, dict) else None
+        if isinstance(inner, dict) and _is_message(inner):
+            return inner
+    return None
 
 
 def unwrapped(value: JsonValue, path: str = "", depth: int = 0) -> Iterator[tuple[JsonValue, str]]:

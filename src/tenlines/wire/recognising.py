@@ -272,11 +272,20 @@ def _message(message: JsonValue, path: str) -> Iterator[_Sign]:
         yield _Sign((), ("pydantic_ai",), f"{path} is a {message['kind']} of Pydantic AI")
     elif isinstance(message.get("parts"), list):
         yield from _with_parts(message, path)
+    elif kind == "message" and _is_of_claude(message):
+        yield _Sign((), ("anthropic",), f"{path} is a message as Anthropic sends it")
     elif isinstance(kind, str) and kind in _ITEMS:
         names = ("agents",) if "callId" in message or kind == "function_call_result" else _RESPONSES
         yield _Sign((), names, f"{path} is an item of type {kind}")
     elif isinstance(role, str) and role in _BY_ROLE:
         yield from _with_role(message, role, path)
+
+
+def _is_of_claude(message: JsonObject) -> bool:
+    """Whether a message of type `message` is a reply of Anthropic's, which logs keep whole, and no item of OpenAI's."""
+    content = message.get("content")
+    kinds = {block.get("type") for block in content if isinstance(block, dict)} if isinstance(content, list) else set()
+    return "stop_reason" in message or bool(kinds & {"text", "thinking", "tool_use", "tool_result"})
 
 
 def _with_parts(message: JsonObject, path: str) -> Iterator[_Sign]:
