@@ -201,7 +201,13 @@ class Process:
     standard output is the same one."""
 
     def __init__(
-        self, words: Sequence[str], terminal: bool, tty_out: bool, env: dict[str, str] | None, stdout: int | None
+        self,
+        words: Sequence[str],
+        terminal: bool,
+        tty_out: bool,
+        env: dict[str, str] | None,
+        stdout: int | None,
+        pass_fds: Sequence[int] = (),
     ) -> None:
         self.seen, self._master, self.has_terminal = "", -1, terminal
         slave = -1
@@ -214,6 +220,7 @@ class Process:
             stderr=slave if terminal else subprocess.PIPE,
             env={**os.environ, **(env or {})},
             start_new_session=True,
+            pass_fds=pass_fds,
         )
         if terminal:
             os.close(slave)
@@ -259,8 +266,9 @@ def process() -> Iterator[Callable[..., Process]]:
         tty_out: bool = False,
         env: dict[str, str] | None = None,
         stdout: int | None = None,
+        pass_fds: Sequence[int] = (),
     ) -> Process:
-        made.append(Process(words, terminal, tty_out, env, stdout))
+        made.append(Process(words, terminal, tty_out, env, stdout, pass_fds))
         return made[-1]
 
     yield start

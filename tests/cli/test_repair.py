@@ -147,6 +147,18 @@ def test_several_transcripts_come_out_one_a_line(tenlines: Tenlines) -> None:
     assert "would be lost" in refused.err
 
 
+def test_the_log_of_a_coding_agent_is_not_replaced_by_its_messages(tenlines: Tenlines) -> None:
+    log = spoiled.lines([{"type": "entry", "message": one} for one in spoiled.ANTHROPIC["messages"]])
+    file = write("log.jsonl", log)
+    assert [json.loads(line)["line"] for line in tenlines("check", file, "--json").out.splitlines()] == [2]
+    refused = tenlines("repair", file, "--in-place")
+    assert refused.code == 2
+    assert Path(file).read_bytes() == log
+    done = tenlines("repair", file, "-o", "out.json")
+    assert "without what is around it" in done.err
+    assert tenlines("check", "out.json", "--from", "anthropic").code == 0
+
+
 def test_standard_input_to_standard_output(tenlines: Tenlines, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(json.dumps(spoiled.GEMINI).encode())))
     done = tenlines("repair", "-", "-o", "-", "--quiet")
@@ -252,15 +264,15 @@ def test_a_full_disk_leaves_the_old_file_and_no_half_one(
 
 @pytest.mark.slow
 def test_ctrl_c_leaves_no_half_file(process: Callable[..., Any], home: Path) -> None:
-    os.mkfifo("pipe.jsonl")
-    command = process("repair", "pipe.jsonl", "-o", "out.jsonl")
-    with Path("pipe.jsonl").open("wb") as pipe:
-        pipe.write(spoiled.lines([{"role": "user", "content": "x" * 100_000}] * 60))
-        pipe.flush()
-        while not list(home.glob(".*.part")):
-            assert command.popen.poll() is None
-        command.interrupt()
-        done = command.end()
+    read, write_end = os.pipe()
+    command = process("repair", f"/dev/fd/{read}", "-o", "out.jsonl", pass_fds=(read,))
+    os.close(read)
+    os.write(write_end, spoiled.lines([{"role": "user", "content": "x" * 10_000}] * 5))  # and more is to come
+    while not list(home.glob(".*.part")):
+        assert command.popen.poll() is None
+    command.interrupt()
+    done = command.end()
+    os.close(write_end)
     assert done.code == 130
     assert not Path("out.jsonl").exists()
     assert not list(home.glob(".*.part"))

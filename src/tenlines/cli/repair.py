@@ -114,8 +114,11 @@ class _Forms:
         goal = inputs.aimed(item, self.goal, self.source)
         if goal is None:
             raise ConfigError(self._refusal(item))
-        if isinstance(item, inputs.Whole) and item.path:
-            yield Notice(item.line, 0, f"the transcript stands in {item.path}; it is written without what is around it")
+        if isinstance(item, inputs.Whole) and (item.path or item.lines):
+            where = (
+                f"the transcript stands in {item.path}" if item.path else "from here on there is a message in a line"
+            )
+            yield Notice(item.line, 0, f"{where}; it is written without what is around it")
         yield from mended(item, goal, warnings=warnings)
 
     def _refusal(self, item: inputs.Whole | inputs.Lines) -> str:
