@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple, Protocol, TypeAlias
+
+import msgspec
 
 from tenlines.core.effects import CallModel
 from tenlines.core.transcript import JsonObject, JsonValue, Reply, Usage
@@ -69,23 +71,31 @@ class Talk(Protocol):
 # --- a body, unfolded -------------------------------------------------------------------------------
 
 
-class Inspector(Protocol):
+class Inspector:
     """The rules of one format that no situation of `profile.Situation` covers; one inspector for one check.
 
-    Everything comes in order, each thing once, so that a long file is checked in bounded memory.
+    Everything comes in order, each thing once, so that a long file is checked in bounded memory. A format overrides
+    what it has rules for.
     """
+
+    def __init__(self, profile: Profile, rules: Mapping[str, Rule], artefacts: Sequence[Artefact] = ()) -> None:
+        self._profile, self._rules = profile, rules
 
     def frame(self, body: JsonObject) -> Iterator[Diagnostic]:
         """Everything beside the messages: tools, parameters. Called first, and once."""
-        ...
+        return iter(())
 
     def take(self, turn: Turn) -> Iterator[Diagnostic]:
         """The next turn."""
-        ...
+        return iter(())
 
     def close(self) -> Iterator[Diagnostic]:
         """The end of the messages."""
-        ...
+        return iter(())
+
+    def _found(self, rule_id: str, path: str, message: str, kind: str = "") -> Diagnostic:
+        rule = self._rules[rule_id]
+        return Diagnostic(rule_id, kind or rule.kinds[0], rule.severity, path, message, rule.evidence, rule.fix)
 
 
 class Frame(NamedTuple):
@@ -96,80 +106,78 @@ class Frame(NamedTuple):
     tools: tuple[Tool, ...] = ()
 
 
-class Format(Protocol):
-    """One provider's wire format."""
+Context: TypeAlias = Mapping[str, str | bool]
+"""What is known of a target: any of `model` (its name), `model_family`, `server`, `version`, `tokenizer`, `beta`
+(names), and `thinking`, `enable_thinking` (yes or no). What a format does not know is ignored."""
 
-    @property
-    def name(self) -> str:
-        """As users write it: `anthropic`."""
-        ...
 
-    @property
-    def title(self) -> str:
-        """As people call it: `Anthropic Messages`."""
-        ...
+class Amend(Protocol):
+    """Cures what the inspector finds in turns.
 
-    @property
-    def list_field(self) -> str:
-        """The field of a body that holds the messages: `messages`, `input`, `contents`."""
-        ...
+    Idempotent. Called once for each stretch from one user turn (without results) up to the next, in order, after all
+    general repairs; `is_last` says that it is the last stretch, the one in which a reply is due.
+    """
 
-    @property
-    def rules(self) -> tuple[Rule, ...]:
-        """All its rules, in the order of their ids."""
-        ...
+    def __call__(
+        self, turns: list[Turn], profile: Profile, artefacts: Sequence[Artefact], *, is_last: bool
+    ) -> tuple[list[Turn], list[Change]]: ...
 
-    @property
-    def rejections(self) -> tuple[tuple[str, str], ...]:
-        """(Regular expression, id of the rule) for the texts with which the provider refuses a request: the first
-        that is found in the text, whatever the case of its letters, names the rule that it looks like."""
-        ...
 
-    def profile(self, context: Mapping[str, str | bool] | None = None) -> Profile:
-        """The profile for what is known of the target; without anything, the conservative one.
+def amend_nothing(
+    turns: list[Turn], profile: Profile, artefacts: Sequence[Artefact], *, is_last: bool
+) -> tuple[list[Turn], list[Change]]:
+    """For formats whose turns need no cure beside the general ones."""
+    return turns, []
 
-        Args:
-            context: Any of `model` (its name), `model_family`, `server`, `version`, `tokenizer`, `beta` (names), and
-                `thinking`, `enable_thinking` (yes or no). What a format does not know is ignored.
-        """
-        ...
 
-    def talk(self, target: Target) -> Talk:
-        """A conversation for one run."""
-        ...
+def amend_no_frame(body: JsonObject, profile: Profile) -> tuple[JsonObject, list[Change]]:
+    """For formats without rules beside their messages."""
+    return body, []
 
-    def frame(self, body: JsonObject) -> Frame:
-        """Unfold what stands beside the messages. Total: what is no tool and no system prompt is left out."""
-        ...
 
-    def unfold(self, message: JsonValue, path: str) -> Turn:
-        """One message as a turn. Total: what is not understood becomes an `other` block or an `unknown` role."""
-        ...
+class Format(msgspec.Struct, frozen=True, kw_only=True):
+    """One provider's wire format: its words, its rules, and the functions that know it.
 
-    def fold(self, turn: Turn) -> JsonValue:
-        """A turn as a message. Where the turn and all its blocks have their `raw`, and `turn.blocks` are those that
-        `unfold` gave, the result equals `turn.raw`. Blocks without `raw` are written from their fields."""
-        ...
+    Attributes:
+        name: As users write it: `anthropic`.
+        title: As people call it: `Anthropic Messages`.
+        list_field: The field of a body that holds the messages: `messages`, `input`, `contents`.
+        rules: All its rules, in the order of their ids.
+        rejections: (Regular expression, id of the rule) for the texts with which the provider refuses a request: the
+            first that is found in the text, whatever the case of its letters, names the rule that it looks like.
+        profile_for: The profile for what is known of the target; for nothing, the conservative one.
+        talk: A conversation for one run.
+        frame: Unfolds what stands beside the messages. Total: what is no tool and no system prompt is left out.
+        unfold: One message, at a path, as a turn. Total: what is not understood becomes an `other` block or an
+            `unknown` role.
+        fold: A turn as a message. Where the turn and all its blocks have their `raw`, and its blocks are those that
+            `unfold` gave, the result equals `turn.raw`. Blocks without `raw` are written from their fields.
+        fold_frame: The body with these system prompts and tools at its top level; the rest of it stays as it is.
+            Tools and turns with `raw` go back verbatim; without, they are written from their fields.
+        inspect: Makes an inspector for one check.
+        amend_frame: Cures what the inspector finds beside the messages. Idempotent; the body itself is not changed.
+        amend: Cures what it finds in turns.
+    """
 
-    def fold_frame(self, body: JsonObject, system: Sequence[Turn], tools: Sequence[Tool]) -> JsonObject:
-        """The body with these system prompts and tools at its top level; the rest of it stays as it is. Tools and
-        turns with `raw` go back verbatim; without, they are written from their fields."""
-        ...
+    name: str
+    title: str
+    list_field: str = "messages"
+    rules: tuple[Rule, ...]
+    rejections: tuple[tuple[str, str], ...]
+    profile_for: Callable[[Context], Profile]
+    talk: Callable[[Target], Talk]
+    frame: Callable[[JsonObject], Frame]
+    unfold: Callable[[JsonValue, str], Turn]
+    fold: Callable[[Turn], JsonValue]
+    fold_frame: Callable[[JsonObject, Sequence[Turn], Sequence[Tool]], JsonObject]
+    inspect: Callable[[Profile, Mapping[str, Rule], Sequence[Artefact]], Inspector] = Inspector
+    amend_frame: Callable[[JsonObject, Profile], tuple[JsonObject, list[Change]]] = amend_no_frame
+    amend: Amend = amend_nothing
+
+    def profile(self, context: Context | None = None) -> Profile:
+        """The profile for what is known of the target; without anything, the conservative one."""
+        return self.profile_for(context or {})
 
     def inspector(self, profile: Profile, artefacts: Sequence[Artefact] = ()) -> Inspector:
         """A new inspector for one check."""
-        ...
-
-    def amend_frame(self, body: JsonObject, profile: Profile) -> tuple[JsonObject, list[Change]]:
-        """Cure what the inspector's `frame` finds. Idempotent; the body itself is not changed."""
-        ...
-
-    def amend(
-        self, turns: list[Turn], profile: Profile, artefacts: Sequence[Artefact], *, is_last: bool
-    ) -> tuple[list[Turn], list[Change]]:
-        """Cure what the inspector finds in turns.
-
-        Idempotent. Called once for each stretch from one user turn (without results) up to the next, in order, after
-        all general repairs; `is_last` says that it is the last stretch, the one in which a reply is due.
-        """
-        ...
+        return self.inspect(profile, {rule.id: rule for rule in self.rules}, artefacts)

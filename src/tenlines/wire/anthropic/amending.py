@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
 from msgspec.structs import replace
@@ -30,7 +30,7 @@ from tenlines.wire.anthropic.inspecting import (
     server_result,
 )
 from tenlines.wire.anthropic.turns import fold_frame, frame, unfold
-from tenlines.wire.profile import Profile
+from tenlines.wire.profile import Artefact, Profile
 from tenlines.wire.rules import Change
 from tenlines.wire.schemas import convert
 from tenlines.wire.turns import Block, Turn
@@ -214,7 +214,9 @@ class _MarkCure:
 # --- messages ---------------------------------------------------------------------------------------
 
 
-def amend(turns: list[Turn], profile: Profile, *, is_last: bool) -> tuple[list[Turn], list[Change]]:
+def amend(
+    turns: list[Turn], profile: Profile, artefacts: Sequence[Artefact], *, is_last: bool
+) -> tuple[list[Turn], list[Change]]:
     """Cure one stretch of turns."""
     changes = list[Change]()
     cured = [_amend_blocks(turn, profile, changes) for turn in turns]

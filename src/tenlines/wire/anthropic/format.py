@@ -1,116 +1,27 @@
-"""The format as a whole: what the rest of tenlines sees of it."""
+"""Anthropic Messages as a wire format."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
-from tenlines.core.effects import CallModel
-from tenlines.core.events import ToolSpec
-from tenlines.core.transcript import JsonObject, JsonValue, Reply
-from tenlines.wire import format as formats
-from tenlines.wire.anthropic import amending, inspecting, profiles, requests, turns
-from tenlines.wire.anthropic.decoding import decode_response
-from tenlines.wire.anthropic.encoding import MessagesEncoder, encode_tool, stub_tool
-from tenlines.wire.anthropic.marks import marked
+from tenlines.wire.anthropic import amending, turns
+from tenlines.wire.anthropic.inspecting import Inspector
+from tenlines.wire.anthropic.profiles import profile
 from tenlines.wire.anthropic.rules import REJECTIONS, RULES
-from tenlines.wire.anthropic.stream import StreamDecoder
-from tenlines.wire.profile import Artefact, Profile, Target
-from tenlines.wire.rules import Change, Rule
-from tenlines.wire.turns import Tool, Turn
+from tenlines.wire.anthropic.talk import Talk
+from tenlines.wire.format import Format
 
-
-class MessagesTalk:
-    """One run's conversation in this format."""
-
-    def __init__(self, target: Target) -> None:
-        self._target, self._encoder = target, MessagesEncoder(target)
-        self._specs: tuple[ToolSpec, ...] | None = None
-        self._tools: list[JsonValue] = []
-
-    def request(self, effect: CallModel, stream: bool) -> JsonObject:
-        """The body of the next request. The messages stand last: what changes from request to request comes behind
-        what does not."""
-        target, profile = self._target, self._target.profile
-        messages = self._encoder.extend(effect.messages, effect.new_from)
-        if self._encoder.awaits_user:
-            messages = [*messages, self._encoder.closing()]
-        limit = requests.max_tokens(target, effect.max_output_tokens)
-        body: JsonObject = {"model": target.model, "max_tokens": limit}
-        thinking = requests.thinking(target, limit)
-        if requests.is_manual(thinking) and requests.lacks_thinking(messages):
-            del thinking["thinking"]
-        body.update(thinking)
-        if target.temperature is not None and not (profile.has("no-sampling") or "thinking" in thinking):
-            body["temperature"] = target.temperature
-        if self._encoder.container:
-            body["container"] = self._encoder.container
-        if stream:
-            body["stream"] = True
-        if self._encoder.system:
-            body["system"] = self._encoder.system
-        may_force = not (profile.has("no-forcing") or requests.is_manual(thinking))
-        self._add_tools(body, effect, may_force=may_force)
-        body["messages"] = messages
-        return marked(body) if profile.has("marks") else body
-
-    def _add_tools(self, body: JsonObject, effect: CallModel, *, may_force: bool) -> None:
-        if effect.tools is not self._specs:
-            self._specs = effect.tools
-            self._tools = [encode_tool(spec, self._encoder.names) for spec in effect.tools]
-        if self._tools:
-            name = self._encoder.names.wire(effect.tool_choice)
-            body["tools"] = self._tools
-            body["tool_choice"] = requests.tool_choice(effect.tool_choice, name, may_force=may_force)
-        elif self._encoder.called:
-            body["tools"] = [stub_tool(name) for name in self._encoder.called]
-            body["tool_choice"] = {"type": "none"}
-
-    def decode(self, data: JsonValue) -> Reply:
-        """The reply in a whole response."""
-        return decode_response(data, self._target.profile.provider, self._target.model, self._encoder.names.own)
-
-    def decoder(self) -> StreamDecoder:
-        """For one streamed reply."""
-        return StreamDecoder(self._target.profile.provider, self._target.model, self._encoder.names.own)
-
-
-class AnthropicFormat:
-    """Anthropic Messages."""
-
-    name = "anthropic"
-    title = "Anthropic Messages"
-    list_field = "messages"
-    rules: tuple[Rule, ...] = RULES
-    rejections: tuple[tuple[str, str], ...] = REJECTIONS
-
-    def profile(self, context: Mapping[str, str | bool] | None = None) -> Profile:
-        return profiles.profile(context)
-
-    def talk(self, target: Target) -> MessagesTalk:
-        return MessagesTalk(target)
-
-    def frame(self, body: JsonObject) -> formats.Frame:
-        return turns.frame(body)
-
-    def unfold(self, message: JsonValue, path: str) -> Turn:
-        return turns.unfold(message, path)
-
-    def fold(self, turn: Turn) -> JsonValue:
-        return turns.fold(turn)
-
-    def fold_frame(self, body: JsonObject, system: Sequence[Turn], tools: Sequence[Tool]) -> JsonObject:
-        return turns.fold_frame(body, system, tools)
-
-    def inspector(self, profile: Profile, artefacts: Sequence[Artefact] = ()) -> inspecting.Inspector:
-        return inspecting.Inspector(profile)
-
-    def amend_frame(self, body: JsonObject, profile: Profile) -> tuple[JsonObject, list[Change]]:
-        return amending.amend_frame(body, profile)
-
-    def amend(
-        self, turns: list[Turn], profile: Profile, artefacts: Sequence[Artefact], *, is_last: bool
-    ) -> tuple[list[Turn], list[Change]]:
-        return amending.amend(turns, profile, is_last=is_last)
-
-
-FORMAT = AnthropicFormat()
+FORMAT = Format(
+    name="anthropic",
+    title="Anthropic Messages",
+    rules=RULES,
+    rejections=REJECTIONS,
+    profile_for=profile,
+    talk=Talk,
+    frame=turns.frame,
+    unfold=turns.unfold,
+    fold=turns.fold,
+    fold_frame=turns.fold_frame,
+    inspect=Inspector,
+    amend_frame=amending.amend_frame,
+    amend=amending.amend,
+)
+"""The format itself."""

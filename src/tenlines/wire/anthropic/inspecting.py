@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from tenlines.core.transcript import JsonObject, JsonValue, Text
 from tenlines.wire.anthropic.artefacts import is_thinking, looks_signed
 from tenlines.wire.anthropic.rules import RULE
-from tenlines.wire.profile import Profile
-from tenlines.wire.rules import Diagnostic, Severity
+from tenlines.wire.format import Inspector as BaseInspector
+from tenlines.wire.profile import Artefact, Profile
+from tenlines.wire.rules import Diagnostic, Rule, Severity
 from tenlines.wire.schema_problems import find
 from tenlines.wire.schemas import Dialect
 from tenlines.wire.turns import Block, Turn
@@ -18,11 +19,11 @@ MOST_STRICT = 20
 SAMPLING = ("temperature", "top_p", "top_k")
 
 
-class Inspector:
+class Inspector(BaseInspector):
     """The rules that no general situation covers."""
 
-    def __init__(self, profile: Profile) -> None:
-        self._profile = profile
+    def __init__(self, profile: Profile, rules: Mapping[str, Rule], artefacts: Sequence[Artefact] = ()) -> None:
+        super().__init__(profile, rules, artefacts)
         self._is_manual = self._thinks_back = False
         self._marks, self._is_short = 0, False
         self._previous: Turn | None = None
@@ -289,8 +290,10 @@ def is_unmarkable(block: JsonObject) -> bool:
 
 
 def has_empty_text(block: Block) -> bool:
-    """Whether an empty text stands in a result."""
-    content = block.raw.get("content") if isinstance(block.raw, dict) else None
+    """Whether an empty text stands in a result, or null in the place of its content."""
+    content = block.raw.get("content", []) if isinstance(block.raw, dict) else []
+    if content is None:
+        return True
     return any(_is_empty_text(one) for one in content) if isinstance(content, list) else False
 
 

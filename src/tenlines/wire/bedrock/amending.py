@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from tenlines.core.transcript import JsonObject, JsonValue
@@ -20,7 +22,7 @@ from tenlines.wire.bedrock.inspecting import (
 )
 from tenlines.wire.bedrock.turns import tool_entries
 from tenlines.wire.parts import part_text
-from tenlines.wire.profile import Profile
+from tenlines.wire.profile import Artefact, Profile
 from tenlines.wire.rules import Change
 from tenlines.wire.schemas import convert
 from tenlines.wire.turns import Block, Role, Turn
@@ -73,7 +75,9 @@ def _tool(entry: JsonValue, path: str, profile: Profile, changes: list[Change]) 
 # --- messages ---------------------------------------------------------------------------------------
 
 
-def amend(turns: list[Turn], profile: Profile, *, is_last: bool) -> tuple[list[Turn], list[Change]]:
+def amend(
+    turns: list[Turn], profile: Profile, artefacts: Sequence[Artefact], *, is_last: bool
+) -> tuple[list[Turn], list[Change]]:
     """Cure a stretch of turns. A stretch that is not the last one is followed by a user message."""
     changes: list[Change] = []
     mended: list[Turn] = []

@@ -2,69 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
-from tenlines.core.transcript import JsonObject, JsonValue
 from tenlines.wire.bedrock import amending, turns
 from tenlines.wire.bedrock.inspecting import Inspector
 from tenlines.wire.bedrock.rules import REJECTIONS, RULES, profile
 from tenlines.wire.bedrock.talk import Talk
-from tenlines.wire.format import Frame
-from tenlines.wire.profile import Artefact, Profile, Target
-from tenlines.wire.rules import Change, Rule
-from tenlines.wire.turns import Tool, Turn
+from tenlines.wire.format import Format
 
-
-class Format:
-    """AWS Bedrock Converse."""
-
-    name = "bedrock"
-    title = "AWS Bedrock Converse"
-    list_field = "messages"
-    rules: tuple[Rule, ...] = RULES
-    rejections: tuple[tuple[str, str], ...] = REJECTIONS
-
-    def __init__(self) -> None:
-        self._by_id = {rule.id: rule for rule in self.rules}
-
-    def profile(self, context: Mapping[str, str | bool] | None = None) -> Profile:
-        """The profile of a model or of a `model_family`; without either, what all families take."""
-        return profile(context or {})
-
-    def talk(self, target: Target) -> Talk:
-        """A conversation for one run."""
-        return Talk(target)
-
-    def frame(self, body: JsonObject) -> Frame:
-        """System prompt and tools of a body."""
-        return turns.frame(body)
-
-    def unfold(self, message: JsonValue, path: str) -> Turn:
-        """One message as a turn."""
-        return turns.unfold(message, path)
-
-    def fold(self, turn: Turn) -> JsonValue:
-        """A turn as a message."""
-        return turns.fold(turn)
-
-    def fold_frame(self, body: JsonObject, system: Sequence[Turn], tools: Sequence[Tool]) -> JsonObject:
-        """The body with these system prompts and tools."""
-        return turns.fold_frame(body, system, tools)
-
-    def inspector(self, profile: Profile, artefacts: Sequence[Artefact] = ()) -> Inspector:
-        """A new inspector; where reasoning came from is looked at by the checker itself."""
-        return Inspector(profile, self._by_id)
-
-    def amend_frame(self, body: JsonObject, profile: Profile) -> tuple[JsonObject, list[Change]]:
-        """Cure tools and their choice."""
-        return amending.amend_frame(body, profile)
-
-    def amend(
-        self, turns: list[Turn], profile: Profile, artefacts: Sequence[Artefact], *, is_last: bool
-    ) -> tuple[list[Turn], list[Change]]:
-        """Cure a stretch of turns."""
-        return amending.amend(turns, profile, is_last=is_last)
-
-
-FORMAT = Format()
+FORMAT = Format(
+    name="bedrock",
+    title="AWS Bedrock Converse",
+    rules=RULES,
+    rejections=REJECTIONS,
+    profile_for=profile,
+    talk=Talk,
+    frame=turns.frame,
+    unfold=turns.unfold,
+    fold=turns.fold,
+    fold_frame=turns.fold_frame,
+    inspect=Inspector,
+    amend_frame=amending.amend_frame,
+    amend=amending.amend,
+)
 """The format itself."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from tenlines.core.transcript import JsonObject, JsonValue
 from tenlines.wire.bedrock.binary import data_of
 from tenlines.wire.bedrock.encoding import MOST_DOCUMENTS, MOST_IMAGES
 from tenlines.wire.bedrock.turns import tool_entries
-from tenlines.wire.profile import Profile
+from tenlines.wire.format import Inspector as BaseInspector
+from tenlines.wire.profile import Artefact, Profile
 from tenlines.wire.rules import Diagnostic, Rule
 from tenlines.wire.schemas import problems
 from tenlines.wire.turns import Block, Turn
@@ -19,16 +20,12 @@ LOOSE = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum",
 """Keywords that strict tools may not have, `minItems` of 0 and 1 aside."""
 
 
-class Inspector:
+class Inspector(BaseInspector):
     """The rules that no general situation covers."""
 
-    def __init__(self, profile: Profile, rules: Mapping[str, Rule]) -> None:
-        self._profile, self._rules = profile, rules
+    def __init__(self, profile: Profile, rules: Mapping[str, Rule], artefacts: Sequence[Artefact] = ()) -> None:
+        super().__init__(profile, rules, artefacts)
         self._previous: Turn | None = None
-
-    def _found(self, rule_id: str, path: str, message: str, kind: str = "") -> Diagnostic:
-        rule = self._rules[rule_id]
-        return Diagnostic(rule_id, kind or rule.kinds[0], rule.severity, path, message, rule.evidence, rule.fix)
 
     # --- beside the messages ---
 

@@ -6,10 +6,10 @@ import json
 from collections.abc import Iterator, Mapping
 
 from tenlines.core.transcript import JsonObject, JsonValue
+from tenlines.wire.format import Inspector as BaseInspector
 from tenlines.wire.profile import Profile, Situation
 from tenlines.wire.rules import Change, Diagnostic, Rule
 from tenlines.wire.schemas import convert, sizes
-from tenlines.wire.turns import Turn
 
 AS_OF = "2026-11-30"
 MOST_FIELDS = 200
@@ -78,24 +78,13 @@ def profile(context: Mapping[str, str | bool]) -> Profile:
 # --- strict tools -----------------------------------------------------------------------------------
 
 
-class Inspector:
+class Inspector(BaseInspector):
     """Strict tools are all that no general situation covers."""
-
-    def __init__(self) -> None:
-        self._rule = RULES[1]
 
     def frame(self, body: JsonObject) -> Iterator[Diagnostic]:
         """Tools, when they are strict."""
         for path, message in _looseness(body):
-            yield Diagnostic("COH-2", "SCHEMA-SUBSET", "error", path, message, self._rule.evidence, self._rule.fix)
-
-    def take(self, turn: Turn) -> Iterator[Diagnostic]:
-        """One turn: all of it is found elsewhere."""
-        return iter(())
-
-    def close(self) -> Iterator[Diagnostic]:
-        """The end."""
-        return iter(())
+            yield self._found("COH-2", path, message)
 
 
 def _looseness(body: JsonObject) -> Iterator[tuple[str, str]]:
@@ -118,7 +107,7 @@ def _parameters(entry: JsonValue) -> JsonObject:
     return parameters if isinstance(parameters, dict) else {}
 
 
-def amend_frame(body: JsonObject) -> tuple[JsonObject, list[Change]]:
+def amend_frame(body: JsonObject, profile: Profile) -> tuple[JsonObject, list[Change]]:
     """Make tools strict that are said to be; where that cannot be done, do not say so."""
     if next(_looseness(body), None) is None:
         return body, []

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from tenlines.core.transcript import JsonObject, JsonValue
+from tenlines.wire.format import Inspector as BaseInspector
 from tenlines.wire.gemini.fields import field, kinds_of, words
 from tenlines.wire.gemini.rules import RULES
 from tenlines.wire.gemini.turns import declarations
-from tenlines.wire.profile import Profile
-from tenlines.wire.rules import Diagnostic
+from tenlines.wire.profile import Artefact, Profile
+from tenlines.wire.rules import Diagnostic, Rule
 from tenlines.wire.schemas import problems
 from tenlines.wire.turns import Block, Turn
 
@@ -24,11 +25,11 @@ def found(rule_id: str, path: str, message: str, kind: str = "") -> Diagnostic:
     return Diagnostic(rule.id, kind or rule.kinds[0], rule.severity, path, message, rule.evidence, rule.fix)
 
 
-class Inspector:
+class Inspector(BaseInspector):
     """One check of one body."""
 
-    def __init__(self, profile: Profile) -> None:
-        self._profile = profile
+    def __init__(self, profile: Profile, rules: Mapping[str, Rule], artefacts: Sequence[Artefact] = ()) -> None:
+        super().__init__(profile, rules, artefacts)
         self._last: Turn | None = None
         self._unsigned: list[Diagnostic] = []
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from tenlines.core.transcript import JsonObject, JsonValue
@@ -16,7 +18,7 @@ from tenlines.wire.mistral.inspecting import (
     lacks_content,
 )
 from tenlines.wire.parts import part_text
-from tenlines.wire.profile import Profile
+from tenlines.wire.profile import Artefact, Profile
 from tenlines.wire.rules import Change
 from tenlines.wire.schemas import convert
 from tenlines.wire.turns import Block, Turn
@@ -24,7 +26,7 @@ from tenlines.wire.turns import Block, Turn
 EMPTY = "(empty)"
 
 
-def amend_frame(body: JsonObject) -> tuple[JsonObject, list[Change]]:
+def amend_frame(body: JsonObject, profile: Profile) -> tuple[JsonObject, list[Change]]:
     """Cure the schemas of the tools."""
     tools = body.get("tools")
     changes: list[Change] = []
@@ -43,7 +45,9 @@ def _tool(entry: JsonValue, path: str, changes: list[Change]) -> JsonValue:
     return {**entry, "function": {**function, "parameters": schema}}
 
 
-def amend(turns: list[Turn], profile: Profile, *, is_last: bool) -> tuple[list[Turn], list[Change]]:
+def amend(
+    turns: list[Turn], profile: Profile, artefacts: Sequence[Artefact], *, is_last: bool
+) -> tuple[list[Turn], list[Change]]:
     """Cure a stretch of turns."""
     changes: list[Change] = []
     mended: list[Turn] = []

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from tenlines.core.transcript import JsonObject, JsonValue
+from tenlines.wire.format import Inspector as BaseInspector
 from tenlines.wire.mistral import fields
-from tenlines.wire.profile import Profile
+from tenlines.wire.profile import Artefact, Profile
 from tenlines.wire.rules import Diagnostic, Rule
 from tenlines.wire.schemas import problems
 from tenlines.wire.turns import Turn
 
 
-class Inspector:
+class Inspector(BaseInspector):
     """The rules that no general situation covers."""
 
-    def __init__(self, profile: Profile, rules: Mapping[str, Rule]) -> None:
-        self._profile, self._rules = profile, rules
+    def __init__(self, profile: Profile, rules: Mapping[str, Rule], artefacts: Sequence[Artefact] = ()) -> None:
+        super().__init__(profile, rules, artefacts)
         self._last: Turn | None = None
         self._count = 0
-
-    def _found(self, rule_id: str, path: str, message: str, kind: str = "") -> Diagnostic:
-        rule = self._rules[rule_id]
-        return Diagnostic(rule_id, kind or rule.kinds[0], rule.severity, path, message, rule.evidence, rule.fix)
 
     def frame(self, body: JsonObject) -> Iterator[Diagnostic]:
         """The schemas of the tools."""

@@ -1,17 +1,17 @@
 """What Ollama's native endpoint demands, as far as a request shows it.
 
 Traits: `turns.continued`: a user's word stands behind the assistant's last one, which would be continued.
+`images_apart`: the images of a message stand in a list beside its text.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from tenlines.core.transcript import JsonObject, JsonValue
 from tenlines.wire.profile import Profile, Situation
-from tenlines.wire.rules import Diagnostic, Rule
-from tenlines.wire.turns import Turn
+from tenlines.wire.rules import Rule
 
 AS_OF = "2026-11-30"
 
@@ -81,22 +81,6 @@ def profile(context: Mapping[str, str | bool]) -> Profile:
         pairs_by="position",
         arguments="object",
         name_pattern="",
-        traits=frozenset({"turns.continued"}),
+        traits=frozenset({"turns.continued", "images_apart"}),
         carries=frozenset({"names", "images", "reasoning"}),
     )
-
-
-class Inspector:
-    """Nothing here but what the general check finds."""
-
-    def frame(self, body: JsonObject) -> Iterator[Diagnostic]:
-        """Tools and parameters: anything goes."""
-        return iter(())
-
-    def take(self, turn: Turn) -> Iterator[Diagnostic]:
-        """One turn: all of it is found elsewhere."""
-        return iter(())
-
-    def close(self) -> Iterator[Diagnostic]:
-        """The end."""
-        return iter(())

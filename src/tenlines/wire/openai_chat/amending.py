@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from tenlines.core.transcript import JsonObject, JsonValue
 from tenlines.wire.openai_chat.encoding import CONTINUE, EMPTY, REASONING_FIELDS, is_refused
@@ -17,7 +18,7 @@ from tenlines.wire.openai_chat.inspecting import (
     unsupported,
 )
 from tenlines.wire.openai_chat.turns import ROLES, fold, unfold
-from tenlines.wire.profile import Profile
+from tenlines.wire.profile import Artefact, Profile
 from tenlines.wire.rules import Change
 from tenlines.wire.schemas import convert, problems
 from tenlines.wire.turns import Block, Turn
@@ -128,7 +129,9 @@ def _amend_limits(body: JsonObject, profile: Profile) -> list[Change]:
 # --- messages ---------------------------------------------------------------------------------------
 
 
-def amend(turns: list[Turn], profile: Profile, *, is_last: bool) -> tuple[list[Turn], list[Change]]:
+def amend(
+    turns: list[Turn], profile: Profile, artefacts: Sequence[Artefact], *, is_last: bool
+) -> tuple[list[Turn], list[Change]]:
     """Cure one stretch of turns."""
     amended, changes = [], list[Change]()
     for turn in turns:

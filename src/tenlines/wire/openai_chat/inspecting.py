@@ -4,11 +4,12 @@ there. A profile says which of these rules count: their ids are among its traits
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from tenlines.core.transcript import JsonObject, JsonValue
+from tenlines.wire.format import Inspector as BaseInspector
 from tenlines.wire.openai_chat.encoding import REASONING_FIELDS, is_refused
-from tenlines.wire.profile import Profile
+from tenlines.wire.profile import Artefact, Profile
 from tenlines.wire.rules import Diagnostic, Rule
 from tenlines.wire.schemas import problems
 from tenlines.wire.turns import Turn
@@ -27,20 +28,16 @@ PARTS: Mapping[str, tuple[str, ...]] = {
 _MEDIA = ("image_url", "input_audio", "file")
 
 
-class Inspector:
+class Inspector(BaseInspector):
     """The rules that no general situation covers."""
 
-    def __init__(self, profile: Profile, rules: Mapping[str, Rule]) -> None:
-        self._profile, self._rules = profile, rules
+    def __init__(self, profile: Profile, rules: Mapping[str, Rule], artefacts: Sequence[Artefact] = ()) -> None:
+        super().__init__(profile, rules, artefacts)
         self._ending: list[Turn] = []  # the assistant's turns without calls at the end of what was seen
 
     def _has(self, *ids: str) -> str:
         """The first of these rules that counts here; "" when none does."""
         return next((one for one in ids if self._profile.has(one)), "")
-
-    def _found(self, rule_id: str, path: str, message: str, kind: str = "") -> Diagnostic:
-        rule = self._rules[rule_id]
-        return Diagnostic(rule_id, kind or rule.kinds[0], rule.severity, path, message, rule.evidence, rule.fix)
 
     # --- beside the messages ---
 
@@ -188,14 +185,18 @@ def choice_word(choice: JsonValue) -> str:
 
 
 def is_allowed(part: JsonValue, role: str) -> bool:
-    """Whether a part may stand in a message of this role. Media are left to the general check."""
+    """Whether a part may stand in a message of this role: a text has text. Media are left to the general check."""
     kind = part.get("type") if isinstance(part, dict) else None
+    if isinstance(part, dict) and kind == "text" and not isinstance(part.get("text"), str):
+        return False
     return kind in _MEDIA or kind in PARTS.get(role, ())
 
 
 def part_word(part: JsonValue) -> str:
     """A part in a few words."""
     kind = part.get("type") if isinstance(part, dict) else None
+    if kind == "text":
+        return "a text part without text"
     return f"a part of type {kind!r}" if isinstance(kind, str) else "a part without a type"
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from tenlines.core.outcomes import quote
 from tenlines.core.transcript import JsonObject, JsonValue
 from tenlines.wire.forking import Seen
+from tenlines.wire.format import Inspector as BaseInspector
 from tenlines.wire.openai_responses.encoding import CUSTOM_CALL, is_message
 from tenlines.wire.openai_responses.rules import ENCRYPTED, MOST_OUTPUT, PREFIXES
 from tenlines.wire.profile import Artefact, Profile
@@ -17,11 +18,11 @@ CALLS = ("function_call", CUSTOM_CALL)
 OUTPUTS = ("function_call_output", "custom_tool_call_output")
 
 
-class Inspector:
+class Inspector(BaseInspector):
     """One check of one body."""
 
     def __init__(self, profile: Profile, rules: Mapping[str, Rule], artefacts: Sequence[Artefact] = ()) -> None:
-        self._profile, self._rules = profile, rules
+        super().__init__(profile, rules, artefacts)
         self._is_stateless = False
         self._ids = Seen()
         self._trigger = ""
