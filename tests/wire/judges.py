@@ -13,7 +13,6 @@ from random import Random
 from typing import Any, NamedTuple
 
 from anthropic.types.beta.message_create_params import MessageCreateParamsNonStreaming as MessagesRequest
-from hypothesis import HealthCheck, Phase, given, settings
 from langchain_core.messages import convert_to_messages
 from mistral_judge import judged
 from openai.types.chat.completion_create_params import CompletionCreateParamsNonStreaming as ChatRequest
@@ -21,9 +20,22 @@ from protocol_vectors import vectors
 from pydantic import TypeAdapter, ValidationError
 from tessera import MalformedTranscriptError
 from tessera import inspect as inspected
-from transcripts import asking, cuts, transcripts
+from transcripts import NAMES, OUTCOMES, asking
 
-from tenlines.core.transcript import Message
+from tenlines.core.transcript import (
+    Assistant,
+    File,
+    Image,
+    Json,
+    Message,
+    Note,
+    Part,
+    Result,
+    System,
+    Text,
+    ToolCall,
+    User,
+)
 from tenlines.wire.format import Format
 from tenlines.wire.formats import FORMATS
 from tenlines.wire.profile import Profile, Target
@@ -224,26 +236,83 @@ def profile_of(name: str) -> Profile:
 # --- whole bodies -----------------------------------------------------------------------------------
 
 
+TEXTS = ("", " ", "\n\t ", "hi", "Grüße", "日本", "\N{GRINNING FACE}", '{"x": "\\', "\x00\x1b[0m", "a.b", "Continue")
+CALL_IDS = ("call_A1", "functions.f:0", "abcdefghi", "toolu_01", "fc_" + "0" * 50, "chatcmpl-tool-" + "a" * 32)
+PARTS: tuple[Part, ...] = (
+    Image("image/png", b"\x89PNG"),
+    Image("image/jpeg", url="https://example.org/i.jpg"),
+    File("application/pdf", b"%PDF", "a.pdf"),
+    File("text/csv", b"a,b"),
+)
+
+
 @cache
 def transcripts_made(count: int) -> tuple[tuple[Message, ...], ...]:
-    """Random transcripts, the same ones in every run; each ends where a request may be sent."""
-    found: list[tuple[Message, ...]] = []
+    """Random transcripts that are valid and may be sent, the same ones in every run."""
+    random = Random(count)
+    return tuple(tuple(_transcript(random)) for _ in range(count))
 
-    @settings(
-        max_examples=count,
-        derandomize=True,
-        database=None,
-        deadline=None,
-        phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
+
+def _transcript(random: Random) -> Iterator[Message]:
+    taken: set[str] = set()
+    for _ in range(random.choice((0, 1, 1, 2))):
+        yield System(_text(random))
+    for _ in range(random.randint(0, 6)):
+        match random.choice(("user", "user", "note", "assistant", "calls", "calls")):
+            case "user":
+                yield User(_parts(random))
+            case "note":
+                yield Note(_text(random))
+            case "assistant":
+                yield Assistant(_text(random))
+            case _:
+                calls = tuple(_call(random, taken) for _ in range(random.choice((1, 1, 2, 3, 4))))
+                yield Assistant(_text(random), calls)
+                for call in calls:
+                    yield Result(
+                        call.id, call.name, random.choice(("ok", *OUTCOMES)), _parts(random, Json(_value(random)))
+                    )
+
+
+def _text(random: Random) -> str:
+    if random.random() < 0.7:
+        return random.choice(TEXTS)
+    return "".join(chr(random.choice((33, 65, 160, 0x4E00, 0x1F600)) + random.randrange(60)) for _ in range(5))
+
+
+def _call(random: Random, taken: set[str]) -> ToolCall:
+    fresh = [one for one in CALL_IDS if one not in taken]
+    made = "".join(random.choice("ab1-_.: é") for _ in range(random.randint(1, 10)))
+    call_id = random.choice([*fresh, made, made, made])
+    while call_id in taken:
+        call_id += "z"
+    taken.add(call_id)
+    arguments = {_text(random)[:3]: _value(random) for _ in range(random.randrange(3))}
+    return ToolCall(call_id, random.choice(NAMES), json.dumps(arguments, ensure_ascii=random.random() < 0.5))
+
+
+def _value(random: Random, depth: int = 0) -> Any:
+    kinds = ("text", "number", "null", "list", "object") if depth < 3 else ("text", "number", "null")
+    match random.choice(kinds):
+        case "text":
+            return _text(random)
+        case "number":
+            return random.choice((0, -7, 2**53, 1.5, True))
+        case "list":
+            return [_value(random, depth + 1) for _ in range(random.randrange(3))]
+        case "object":
+            return {_text(random): _value(random, depth + 1) for _ in range(random.randrange(3))}
+        case _:
+            return None
+
+
+def _parts(random: Random, *more: Part) -> tuple[Part, ...]:
+    if random.random() < 0.5:
+        return (Text(_text(random)),)
+    kinds = (*PARTS, *more)
+    return tuple(
+        Text(_text(random)) if random.random() < 0.4 else random.choice(kinds) for _ in range(random.randrange(4))
     )
-    @given(transcripts())
-    def gather(messages: list[Message]) -> None:
-        ends = cuts(messages)
-        found.append(tuple(messages[: ends[-1]] if ends else ()))
-
-    gather()
-    return tuple(found)
 
 
 def encoded(messages: tuple[Message, ...], format: Format, profile: Profile) -> Body:

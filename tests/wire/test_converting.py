@@ -67,7 +67,7 @@ def test_what_a_format_cannot_carry_is_said() -> None:
     assert "'a.pdf'" in losses
     assert "message 1: what claude-opus-5 keeps with its reply" in losses
     assert "message 2: that look did not succeed" in losses
-    assert "an image" not in losses
+    assert "an image becomes" not in losses
 
 
 def test_a_body_without_messages_is_an_error() -> None:

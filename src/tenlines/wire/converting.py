@@ -6,12 +6,29 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from msgspec import structs
+
 from tenlines.core.effects import CallModel
 from tenlines.core.events import ToolSpec
 from tenlines.core.history import mend
+from tenlines.core.leaving import stub
 from tenlines.core.limits import Left, Reservation
 from tenlines.core.outcomes import encodable
-from tenlines.core.transcript import JsonObject, JsonValue, Message, TranscriptView
+from tenlines.core.transcript import (
+    Assistant,
+    File,
+    Image,
+    JsonObject,
+    JsonValue,
+    Message,
+    Opaque,
+    Part,
+    Result,
+    Text,
+    ToolCall,
+    TranscriptView,
+    User,
+)
 from tenlines.wire.dumps.sources import SOURCES
 from tenlines.wire.format import Format
 from tenlines.wire.formats import FORMATS
@@ -121,9 +138,56 @@ def written(messages: Sequence[Message], tools: tuple[ToolSpec, ...], format: Fo
         format: The format to write.
         target: Whom it is for.
     """
-    view = TranscriptView(list(messages), len(messages))
-    asked = CallModel(1, 1, view, 0, tools, "auto", None, Reservation(), Left(), None)
-    body = format.talk(target).request(asked, stream=False)
+    body = _request(messages, tools, format, target)
     if not target.model:
         body = {key: value for key, value in body.items() if key not in ("model", "modelId")}
-    return Written(body, tuple(losses(messages, target.profile)))
+    return Written(body, tuple(losses(messages, target.profile, _Written(format, target))))
+
+
+def _request(messages: Sequence[Message], tools: tuple[ToolSpec, ...], format: Format, target: Target) -> JsonObject:
+    view = TranscriptView(list(messages), len(messages))
+    asked = CallModel(1, 1, view, 0, tools, "auto", None, Reservation(), Left(), None)
+    return format.talk(target).request(asked, stream=False)
+
+
+class _Written:
+    """Asks the format itself what becomes of a piece: writes a transcript with little else in it, and looks whether
+    the piece makes a difference, or a few words stand in its place."""
+
+    def __init__(self, format: Format, target: Target) -> None:
+        self._format, self._target = format, target
+
+    def shows(self, part: Part, is_result: bool) -> bool:
+        """Whether a part goes as what it is."""
+        body = self._with_part(part, is_result)
+        if isinstance(part, Image | File):
+            return not _holds(body, stub(part))
+        return body != self._with_part(Text(""), is_result)
+
+    def takes_back(self, message: Assistant, one: Opaque) -> bool:
+        """Whether it makes a difference to the message."""
+        rest = tuple(other for other in message.opaque if other is not one)
+        return self._with_reply(message) != self._with_reply(structs.replace(message, opaque=rest))
+
+    def _with_part(self, part: Part, is_result: bool) -> JsonObject:
+        if not is_result:
+            return self._body(User((part,)))
+        call = ToolCall("call00000", "f", "{}")
+        return self._body(_ASKED, Assistant("", (call,)), Result(call.id, call.name, "ok", (part,)))
+
+    def _with_reply(self, message: Assistant) -> JsonObject:
+        results = (Result(call.id, call.name, "ok", ()) for call in message.calls)
+        return self._body(_ASKED, message, *results)
+
+    def _body(self, *messages: Message) -> JsonObject:
+        return _request(messages, (), self._format, self._target)
+
+
+_ASKED = User((Text("x"),))
+
+
+def _holds(value: JsonValue, text: str) -> bool:
+    if isinstance(value, str):
+        return text in value
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return any(_holds(one, text) for one in inner)

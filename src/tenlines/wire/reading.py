@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from msgspec import structs
 
@@ -32,7 +32,7 @@ from tenlines.wire.checking import turns_of_body
 from tenlines.wire.format import Format, Talk
 from tenlines.wire.ids import Names
 from tenlines.wire.mend_turns import known_role
-from tenlines.wire.parts import NOTE_PREFIX, TOO_DEEP, json_text
+from tenlines.wire.parts import NOTE_PREFIX, TOO_DEEP, json_text, part_text
 from tenlines.wire.profile import Profile, Target, family
 from tenlines.wire.turns import Block, Tool, Turn
 
@@ -346,37 +346,93 @@ _ENVELOPES: dict[str, Callable[[list[JsonValue]], JsonValue]] = {
 # --- what does not fit ------------------------------------------------------------------------------
 
 
-def losses(messages: Sequence[Message], profile: Profile) -> list[str]:
-    """What a target cannot carry of a transcript, in sentences; empty when all of it has a place there."""
-    return [f"message {index}: {what}" for index, message in enumerate(messages) for what in _lost(message, profile)]
+class Fate(Protocol):
+    """What becomes of the pieces that not every format has a place for."""
+
+    def shows(self, part: Part, is_result: bool) -> bool:
+        """Whether an image, a file or something opaque in a message (or in a result) goes as what it is."""
+        ...
+
+    def takes_back(self, message: Assistant, one: Opaque) -> bool:
+        """Whether something that a maker keeps with its reply goes back."""
+        ...
 
 
-def _lost(message: Message, profile: Profile) -> Iterator[str]:
+class ByProfile:
+    """What a profile says of that in general."""
+
+    def __init__(self, profile: Profile) -> None:
+        self._profile = profile
+
+    def shows(self, part: Part, is_result: bool) -> bool:
+        """By the kind of the part."""
+        if isinstance(part, Opaque):
+            return False
+        kind = "images" if isinstance(part, Image) else "files"
+        return (f"result_{kind}" if is_result else kind) in self._profile.carries
+
+    def takes_back(self, message: Assistant, one: Opaque) -> bool:
+        """By the maker."""
+        known = self._profile
+        if "reasoning" not in known.carries or one.provider != known.provider:
+            return False
+        return not known.model or not one.model or family(one.model) == family(known.model)
+
+
+def losses(messages: Sequence[Message], profile: Profile, fate: Fate | None = None) -> list[str]:
+    """What a target cannot carry of a transcript, in sentences; empty when all of it has a place there.
+
+    Args:
+        messages: The transcript.
+        profile: The target.
+        fate: What becomes of parts, when that is known exactly; without it the profile says it in general.
+    """
+    fate = fate or ByProfile(profile)
+    return [
+        f"message {index}: {what}" for index, message in enumerate(messages) for what in _lost(message, profile, fate)
+    ]
+
+
+def _lost(message: Message, profile: Profile, fate: Fate) -> Iterator[str]:
     match message:
         case User(parts):
-            yield from _lost_parts(parts, profile.carries, "")
+            yield from _lost_parts(parts, fate, is_result=False)
+            if profile.has("images_apart"):
+                yield from _lost_places(parts, fate)
         case Result(_, name, outcome, parts):
             if outcome != "ok" and "errors" not in profile.carries:
                 yield f"that {name} did not succeed ({outcome}) is said by the text of its result alone"
-            yield from _lost_parts(parts, profile.carries, "result_")
+            yield from _lost_parts(parts, fate, is_result=True)
         case Assistant(_, calls, opaque):
             yield from _lost_names(calls, profile)
             for one in opaque:
-                if not _takes_back(one, profile):
+                if not fate.takes_back(message, one):
                     yield f"what {one.model or one.provider} keeps with its reply (reasoning, say) is left out"
         case _:
             return
 
 
-def _lost_parts(parts: tuple[Part, ...], carries: frozenset[str], where: str) -> Iterator[str]:
-    place = "in a result " if where else ""
+def _lost_parts(parts: tuple[Part, ...], fate: Fate, *, is_result: bool) -> Iterator[str]:
+    place = "in a result " if is_result else ""
     for part in parts:
-        if isinstance(part, Image) and f"{where}images" not in carries:
+        if isinstance(part, Text | Json) or fate.shows(part, is_result):
+            continue
+        if isinstance(part, Image):
             yield f"an image {place}becomes a line of text"
-        elif isinstance(part, File) and f"{where}files" not in carries:
+        elif isinstance(part, File):
             yield f"the file {part.name or part.media_type!r} {place}becomes a line of text"
-        elif isinstance(part, Opaque) and not where:
-            yield f"content that only {part.provider} understands is left out"
+        else:
+            yield f"content {place}that only {part.provider} understands is left out"
+
+
+def _lost_places(parts: tuple[Part, ...], fate: Fate) -> Iterator[str]:
+    after = False
+    for part in reversed(parts):
+        if isinstance(part, Image) and fate.shows(part, False):
+            if after:
+                yield "an image that stands before text is sent behind it"
+        else:
+            after = after or bool(part_text(part).strip())
 
 
 def _lost_names(calls: tuple[ToolCall, ...], profile: Profile) -> Iterator[str]:
@@ -384,9 +440,3 @@ def _lost_names(calls: tuple[ToolCall, ...], profile: Profile) -> Iterator[str]:
     for name in dict.fromkeys(call.name for call in calls):
         if names.wire(name) != name:
             yield f"the tool name {quote(name, 80)} is written as {names.wire(name)!r}"
-
-
-def _takes_back(one: Opaque, profile: Profile) -> bool:
-    if "reasoning" not in profile.carries or one.provider != profile.provider:
-        return False
-    return not profile.model or not one.model or family(one.model) == family(profile.model)

@@ -97,7 +97,7 @@ def _part(block: JsonValue) -> Part | None:
 
 def _media(block: JsonObject) -> Part | None:
     source, title = block.get("source"), block.get("title")
-    if not isinstance(source, dict) or not set(block) <= {"type", "source", "title"}:
+    if not isinstance(source, dict) or not set(block) <= {"type", "source", "title", "cache_control"}:
         return None
     name = title if isinstance(title, str) else ""
     if block.get("type") == "image" and source.get("type") == "url" and isinstance(source.get("url"), str):

@@ -3,7 +3,19 @@
 from __future__ import annotations
 
 from tenlines.core.events import ToolSpec
-from tenlines.core.transcript import Assistant, Image, Json, JsonObject, JsonValue, Message, Note, Result, System, User
+from tenlines.core.transcript import (
+    Assistant,
+    Image,
+    Json,
+    JsonObject,
+    JsonValue,
+    Message,
+    Note,
+    Part,
+    Result,
+    System,
+    User,
+)
 from tenlines.wire import encoder
 from tenlines.wire.ids import Ids
 from tenlines.wire.openai_chat.encoding import EMPTY, NO_OUTPUT, encode_tool
@@ -51,15 +63,19 @@ def encode_message(message: Message, target: Target) -> JsonObject:
 
 
 def _user_content(message: User) -> JsonValue:
-    if not any(isinstance(part, Image) for part in message.parts):
+    if not any(map(_is_shown, message.parts)):
         return plain_text(message.parts) or EMPTY
     content: list[JsonValue] = []
     for part in message.parts:
-        if isinstance(part, Image):
+        if isinstance(part, Image) and _is_shown(part):
             content.append({"type": "image_url", "image_url": {"url": part.url or data_url(part)}})
         elif text := part_text(part):
             content.append({"type": "text", "text": text})
     return content
+
+
+def _is_shown(part: Part) -> bool:
+    return isinstance(part, Image) and bool(part.data or part.url)
 
 
 def _result_content(message: Result) -> JsonValue:

@@ -72,7 +72,7 @@ def _result(part: JsonObject, response: JsonObject, path: str) -> Block:
     is_error = isinstance(said, dict) and said.get("error") is not None
     if isinstance(said, dict):
         key = "error" if is_error else "output"
-        parts += _said(said[key]) if said.keys() == {key} else _said(said)
+        parts += _said(said[key]) if said.keys() == {key} else _said(said or None)  # {} says nothing
     else:
         parts += _said(said)
     shown = response.get("parts")
@@ -87,7 +87,7 @@ def _result(part: JsonObject, response: JsonObject, path: str) -> Block:
 def _said(value: JsonValue) -> list[Part]:
     if isinstance(value, str):
         return [Text(value)] if value else []
-    return [] if value is None or value == {} else [Json(value)]
+    return [] if value is None else [Json(value)]
 
 
 def frame(body: JsonObject) -> Frame:

@@ -101,7 +101,7 @@ class Encoder(encoder.Encoder):
     def add(self, message: Message) -> None:
         """Write one message, and what must stand between it and the one before."""
         self._lengths.append(len(self._last_text() or ""))
-        if _is_left_out(message, self._target.profile):
+        if _is_left_out(message, self._target):
             return
         entry = encode_message(message, self._target)
         role = entry["role"]
@@ -253,12 +253,12 @@ def _filled(text: str, is_filled: bool, placeholder: str) -> str:
     return placeholder if is_filled and not text.strip() else text
 
 
-def _is_left_out(message: Message, profile: Profile) -> bool:
+def _is_left_out(message: Message, target: Target) -> bool:
     """Whether a message says nothing at all. Nobody misses an empty message of the assistant; where servers are known
     to want text in all messages, blank ones and empty system messages go too."""
-    if isinstance(message, Assistant) and not (message.calls or message.text or message.opaque):
+    if isinstance(message, Assistant) and not (message.calls or message.text or _kept(message, target)):
         return True
-    if not profile.has("content.filled") or not isinstance(message, Assistant | System) or message.text.strip():
+    if not target.profile.has("content.filled") or not isinstance(message, Assistant | System) or message.text.strip():
         return False
     return isinstance(message, System) or not message.calls
 
@@ -279,13 +279,20 @@ def _assistant(message: Assistant, target: Target) -> JsonObject:
         body["tool_calls"] = list[JsonValue](calls)
     if profile.has("reasoning.never"):
         return body
-    for opaque in message.opaque:
-        is_own = opaque.provider == profile.provider and family(opaque.model) == family(target.model)
-        if is_own and isinstance(opaque.payload, dict):
-            _restore(body, calls, opaque.payload)
+    for payload in _kept(message, target):
+        _restore(body, calls, payload)
     if profile.has("reasoning.every") or (calls and profile.has("reasoning.calls")):
         body.setdefault("reasoning_content", "")  # its presence is checked, not its content
     return body
+
+
+def _kept(message: Assistant, target: Target) -> list[JsonObject]:
+    """What the maker of a message gets back with it."""
+    if target.profile.has("reasoning.never"):
+        return []
+    provider, model = target.profile.provider, family(target.model)
+    own = [one.payload for one in message.opaque if one.provider == provider and family(one.model) == model]
+    return [payload for payload in own if isinstance(payload, dict)]
 
 
 def _restore(body: JsonObject, calls: list[JsonObject], payload: JsonObject) -> None:
@@ -343,7 +350,7 @@ _FILES = ("application/pdf", "audio/wav", "audio/mp3")
 def _is_shown(part: Part, profile: Profile) -> bool:
     """Whether a part goes as it is; of anything else the text says what it was."""
     if isinstance(part, Image):
-        return True
+        return bool(part.data or part.url)
     return isinstance(part, File) and part.media_type in _FILES and "files" in profile.carries
 
 

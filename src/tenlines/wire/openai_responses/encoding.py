@@ -204,9 +204,9 @@ def input_parts(parts: Sequence[Part]) -> list[JsonValue]:
     """Parts for the model; empty texts and what no reader but its maker understands are left out."""
     written: list[JsonValue] = []
     for part in parts:
-        if isinstance(part, Image):
+        if isinstance(part, Image) and (part.data or part.url):
             written.append({"type": "input_image", "detail": "auto", "image_url": part.url or data_url(part)})
-        elif isinstance(part, File):
+        elif isinstance(part, File) and part.data:
             address = f"data:{part.media_type};base64,{base64.b64encode(part.data).decode('ascii')}"
             written.append({"type": "input_file", "filename": part.name or "file", "file_data": address})
         elif text := part_text(part):
