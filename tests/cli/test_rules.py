@@ -33,6 +33,7 @@ def test_one_rule_is_explained_with_an_example_that_breaks_it(typed: str, tenlin
     assert "messages[1].content[0]: ANT-13" in done.out
 
 
+@pytest.mark.slow
 def test_every_rule_can_be_explained_and_breaks_its_own_example(tenlines: Tenlines) -> None:
     for rule in all_rules():
         done = tenlines("rules", rule.id)

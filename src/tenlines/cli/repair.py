@@ -59,7 +59,7 @@ def repair(
     \b
     Exit codes:
       0  done, also when nothing was at fault
-      1  errors are left that no repair can cure
+      1  errors are left
       2  a file or an option was not right
     """
     if in_place and (output is not None or file == "-"):
@@ -78,7 +78,7 @@ def repair(
                     sink.write(piece.out)
         if in_place:
             told.before_replacing()
-    told.summary(file if in_place else output)
+    told.summary(file if in_place else output, warnings=warnings)
     if told.left:
         raise typer.Exit(1)
 
@@ -220,7 +220,7 @@ class _Told:
         if not self.changes and not self._notices:
             raise Unchanged
 
-    def summary(self, written_to: str | None) -> None:
+    def summary(self, written_to: str | None, *, warnings: bool) -> None:
         """The last lines."""
         from tenlines.cli.screen import signs
         from tenlines.cli.words import count
@@ -236,5 +236,6 @@ class _Told:
         if self.damaged:
             self._put((f"{sign.bad} not in it: what is named above and could not be read or kept", "yellow"), indent=0)
         if self.left:
-            text = f"{sign.bad} {count(self.left, 'error')} left that no repair can cure; `tenlines check` names them"
-            self._put((text, "red"), indent=0)
+            self._put((f"{sign.bad} {count(self.left, 'error')} left; `tenlines check` names them", "red"), indent=0)
+            if not warnings:
+                self._put(("Some errors come of what only does harm: --warnings cures that too.", "dim"), indent=0)

@@ -245,6 +245,10 @@ def _amend_blocks(turn: Turn, profile: Profile, changes: list[Change]) -> Turn:
     return turn if same else replace(turn, blocks=tuple(blocks))
 
 
+_FIRST = ("messages[0].content[0]", "line 1.content[0]")
+"""Where the first block of a conversation stands: in a request, or in a file with one message a line."""
+
+
 def _amend_block(block: Block, profile: Profile, changes: list[Change]) -> Block | None:
     """A block as it may go, or None."""
     if block.kind == "result" and "text.empty" in profile.faults:
@@ -258,7 +262,7 @@ def _amend_block(block: Block, profile: Profile, changes: list[Change]) -> Block
         if raw.get("content") == "":
             changes.append(Change("EMPTY-TEXT", block.path, "Left out a compaction block without content."))
             return None
-        if is_misplaced(raw, profile) and block.path != "messages[0].content[0]":
+        if is_misplaced(raw, profile) and block.path not in _FIRST:
             said = "Left out a compaction block that does not stand first: all that it summarises is still here."
             changes.append(Change("ROLE-ORDER", block.path, said))
             return None

@@ -57,11 +57,11 @@ class Inspector(BaseInspector):
     def close(self) -> Iterator[Diagnostic]:
         """The end."""
         last = self._last
-        if last is None:
+        if last is None or self._profile.has("history"):
             return
         if self._count == 1 and last.role in ("assistant", "tool") and not has_early_calls(last):
             yield self._found("MIS-1", last.path, f"the only message is of the role {last.role}")
-        elif is_end_missing(last) and not self._profile.has("history"):
+        elif is_end_missing(last):
             yield self._found("MIS-3", last.path, "the last message is the assistant's, and no prefix")
 
 
