@@ -10,6 +10,7 @@ import copy
 import json
 from collections.abc import Callable, Iterator
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 from typing import Any, TypeAlias
@@ -20,6 +21,7 @@ from corpus import STREAMS, WHOLE
 
 from tenlines.core.transcript import Reply
 from tenlines.errors import RemoteError
+from tenlines.models.server_events import ChunkReader
 from tenlines.wire.checking import check
 from tenlines.wire.format import Format
 from tenlines.wire.formats import FORMATS
@@ -158,6 +160,38 @@ def test_streams(name: str) -> None:
         return reply
 
     assert {"Reply", "ConnectionFailed"} <= {outcomes(one) for _ in range(STREAMED)}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(STREAMS.keys() - {"bedrock", "ollama"}))  # whose streams are no such events
+def test_streams_of_bytes_say_the_same_wherever_they_are_cut(name: str) -> None:
+    random, talk = Random(name), talk_of(FORMATS[name])
+    data = b"".join(_event(chunk, random) for chunk in STREAMS[name][0])
+    (expected,) = {str(_streamed(talk, [data])), str(_streamed(talk, [data[at : at + 1] for at in range(len(data))]))}
+    for at in range(len(data)):
+        assert str(_streamed(talk, [data[:at], data[at:]])) == expected, at
+    for _ in range(200):
+        cuts = sorted({0, len(data), *(random.randrange(len(data)) for _ in range(random.randrange(20)))})
+        assert str(_streamed(talk, [data[start:end] for start, end in pairwise(cuts)])) == expected, cuts
+
+
+def _event(chunk: Any, random: Random) -> bytes:
+    end = random.choice(["\n", "\r\n", "\r"])
+    text = json.dumps(chunk, ensure_ascii=False)
+    head = random.choice(["", f"event: {chunk.get('type', 'x')}{end}", f": keep-alive{end}{end}", f"id: 1{end}"])
+    return f"{head}data: {text}{end}{end}".encode()
+
+
+def _streamed(talk: Any, pieces: list[bytes]) -> Reply:
+    """The reply in a stream of bytes that comes in these pieces."""
+    reader, decoder = ChunkReader(), talk.decoder()
+    for piece in pieces:
+        for chunk in reader.feed(piece):
+            decoder.feed(chunk)
+    for chunk in reader.rest():
+        decoder.feed(chunk)
+    reply: Reply = decoder.finish()
+    return reply
 
 
 @cache
