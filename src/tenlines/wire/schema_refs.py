@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from tenlines.core.transcript import JsonObject, JsonValue
+from tenlines.wire.json_values import items
 from tenlines.wire.schema_subsets import ANNOTATIONS, CORE, DEEPEST, types_of
 
 DEFINITIONS = ("#/$defs/", "#/definitions/")
@@ -213,7 +214,7 @@ def united(forms: list[JsonObject]) -> JsonObject:
 def needed(form: JsonObject) -> list[str]:
     """The names of required properties."""
     names = form.get("required")
-    return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
+    return [name for name in items(names) if isinstance(name, str)]
 
 
 def _either(schemas: list[JsonValue]) -> JsonValue:

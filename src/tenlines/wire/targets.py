@@ -13,6 +13,7 @@ from tenlines.core.transcript import JsonValue
 from tenlines.errors import ConfigError
 from tenlines.wire.format import Format
 from tenlines.wire.formats import FORMATS
+from tenlines.wire.json_values import string
 from tenlines.wire.openai_chat.compatible import SERVERS
 from tenlines.wire.profile import Profile
 
@@ -72,7 +73,7 @@ def format_name(text: str) -> str:
 def own_goal(value: JsonValue, name: str) -> Goal:
     """Whom a transcript in the format of that name was written for, as far as it says so itself."""
     model = value.get("model", value.get("modelId")) if isinstance(value, dict) else None
-    return _of_model(name, model if isinstance(model, str) else "")
+    return _of_model(name, string(model))
 
 
 def as_history(goal: Goal) -> Goal:

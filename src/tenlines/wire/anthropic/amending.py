@@ -30,6 +30,7 @@ from tenlines.wire.anthropic.inspecting import (
     server_result,
 )
 from tenlines.wire.anthropic.turns import fold_frame, frame, unfold
+from tenlines.wire.json_values import items, obj
 from tenlines.wire.profile import Artefact, Profile
 from tenlines.wire.rules import Change
 from tenlines.wire.schemas import convert
@@ -98,7 +99,7 @@ def _stops_thinking(body: JsonObject, profile: Profile) -> bool:
     config, messages = body.get("thinking"), body.get("messages")
     if not profile.has("signed") or not isinstance(config, dict) or config.get("type") != "enabled":
         return False
-    for message in reversed(messages if isinstance(messages, list) else []):
+    for message in reversed(items(messages)):
         if not isinstance(message, dict) or message.get("role") != "assistant":
             if isinstance(message, dict) and message.get("role") == "user" and not _has_results(message):
                 return False
@@ -110,8 +111,7 @@ def _stops_thinking(body: JsonObject, profile: Profile) -> bool:
 
 
 def _has_results(message: JsonObject) -> bool:
-    content = message.get("content")
-    blocks = content if isinstance(content, list) else []
+    blocks = items(message.get("content"))
     return any(isinstance(block, dict) and block.get("type") == "tool_result" for block in blocks)
 
 
@@ -138,8 +138,7 @@ def _amend_tools(body: JsonObject) -> list[Change]:
 
 def _with_schema(tool: JsonObject) -> tuple[JsonObject, str]:
     """A tool whose parameters the provider takes: in its dialect; else not strict; else any object."""
-    schema = tool.get("input_schema")
-    given = schema if isinstance(schema, dict) else {}
+    given = obj(tool.get("input_schema"))
     plain = {key: value for key, value in tool.items() if key != "strict"}
     tries: list[tuple[JsonObject, str]] = []
     if tool.get("strict") is True:
@@ -175,7 +174,7 @@ def _amend_marks(body: JsonObject) -> list[Change]:
 def _all_marks(body: JsonObject) -> Iterator[tuple[JsonObject, JsonObject]]:
     for field in ("tools", "system", "messages"):
         entries = body.get(field)
-        yield from _marks_of(entries if isinstance(entries, list) else [])
+        yield from _marks_of(items(entries))
 
 
 def _marks_of(entries: list[JsonValue]) -> Iterator[tuple[JsonObject, JsonObject]]:

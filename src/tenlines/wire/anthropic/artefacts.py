@@ -15,6 +15,7 @@ from tenlines.core.transcript import JsonObject, JsonValue
 from tenlines.wire.anthropic.blocks import PROVIDER, REASONING
 from tenlines.wire.digest import digest
 from tenlines.wire.format import Format
+from tenlines.wire.json_values import items
 from tenlines.wire.profile import Artefact
 from tenlines.wire.provenance import Prefix
 
@@ -34,7 +35,7 @@ def artefacts_of(body: JsonObject, format: Format, provider: str = PROVIDER, mod
     found = []
     prefix = Prefix(body, format)
     messages = body.get(format.list_field)
-    for index, message in enumerate(messages if isinstance(messages, list) else ()):
+    for index, message in enumerate(items(messages)):
         turn = format.unfold(message, f"{format.list_field}[{index}]")
         for block in turn.of("reasoning"):
             if block.signature:

@@ -6,6 +6,7 @@ import base64
 import re
 
 from tenlines.core.transcript import File, Image, JsonObject, JsonValue, Opaque, Part, Text
+from tenlines.wire.json_values import string
 from tenlines.wire.parts import part_text
 
 PROVIDER = "anthropic"
@@ -99,7 +100,7 @@ def _media(block: JsonObject) -> Part | None:
     source, title = block.get("source"), block.get("title")
     if not isinstance(source, dict) or not set(block) <= {"type", "source", "title", "cache_control"}:
         return None
-    name = title if isinstance(title, str) else ""
+    name = string(title)
     if block.get("type") == "image" and source.get("type") == "url" and isinstance(source.get("url"), str):
         return Image("image/*", url=str(source["url"]))
     media_type, data = source.get("media_type"), source.get("data")

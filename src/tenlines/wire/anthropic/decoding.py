@@ -13,6 +13,7 @@ from tenlines.core.transcript import JsonObject, JsonValue, Opaque, Reply, StopR
 from tenlines.errors import MalformedReply
 from tenlines.wire.anthropic.blocks import PROVIDER, REASONING, text_block
 from tenlines.wire.errors import error_from
+from tenlines.wire.json_values import excerpt, items, string
 from tenlines.wire.usage import count, exclusive, total
 
 _STOPS: dict[str, StopReason] = {
@@ -61,14 +62,6 @@ def checked(data: JsonValue) -> JsonObject:
     if data.get("type") == "error" or data.get("error"):
         raise error_from(None, data, {})
     return data
-
-
-def excerpt(data: JsonValue) -> str:
-    """The beginning of a JSON value, for an error."""
-    try:
-        return encodable(json.dumps(data, ensure_ascii=False))[:500]
-    except RecursionError:
-        return "(nested too deeply to be shown)"
 
 
 def assemble(
@@ -127,14 +120,13 @@ def _refused(message: JsonObject, remarks: list[str]) -> str:
     category, explanation = details.get("category"), details.get("explanation")
     if isinstance(category, str) and category:
         remarks.append(f"the reply was refused: {category[:80]}")
-    return explanation if isinstance(explanation, str) else ""
+    return string(explanation)
 
 
 def _remark_left_out(message: JsonObject, remarks: list[str]) -> None:
     """What the provider itself dropped from the request."""
-    changes = message.get("input_transformations")
     reasons: dict[str, int] = {}
-    for change in changes if isinstance(changes, list) else ():
+    for change in items(message.get("input_transformations")):
         if isinstance(change, dict) and change.get("type") == "thinking_dropped":
             reason = str(change.get("reason"))[:80]
             reasons[reason] = reasons.get(reason, 0) + 1
@@ -155,9 +147,7 @@ class _Blocks:
         self._kept: list[JsonValue] = []
         self._is_plain = True
         self._was_text = False
-        for block in (
-            content if isinstance(content, list) else [text_block(content if isinstance(content, str) else "")]
-        ):
+        for block in content if isinstance(content, list) else [text_block(string(content))]:
             self._take(block)
 
     @property
@@ -215,9 +205,7 @@ class _Blocks:
         self._kept.append({"call": len(self.calls), **extra})
         self._is_plain = self._is_plain and not extra
         own = self._own_name(name) if isinstance(name, str) else ""
-        self.calls.append(
-            ToolCall(call_id if isinstance(call_id, str) else "", own, arguments_text(block.get("input")))
-        )
+        self.calls.append(ToolCall(string(call_id), own, arguments_text(block.get("input"))))
 
 
 def arguments_text(value: JsonValue) -> str:
@@ -248,7 +236,7 @@ def decode_usage(data: JsonValue, remarks: list[str]) -> Usage | None:
 
 
 def _beside(iterations: JsonValue) -> list[JsonObject]:
-    entries = iterations if isinstance(iterations, list) else []
+    entries = items(iterations)
     return [one for one in entries if isinstance(one, dict) and one.get("type") == "compaction"]
 
 

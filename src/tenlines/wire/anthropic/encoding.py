@@ -22,6 +22,7 @@ from tenlines.core.transcript import (
 from tenlines.wire.anthropic.blocks import REASONING, content_blocks, text_block
 from tenlines.wire.encoder import Encoder
 from tenlines.wire.ids import Ids, Names
+from tenlines.wire.json_values import items, string
 from tenlines.wire.parts import NOTE_PREFIX
 from tenlines.wire.profile import Target, family
 from tenlines.wire.schemas import convert
@@ -174,8 +175,7 @@ class MessagesEncoder(Encoder):
     def _kept(self, message: Assistant, payload: JsonObject) -> _Kept | None:
         blocks: list[JsonValue] = []
         seen: list[int] = []
-        held = payload.get("blocks")
-        for block in held if isinstance(held, list) else ():
+        for block in items(payload.get("blocks")):
             position = call_position(block)
             if position is None or not isinstance(block, dict):
                 blocks.append(block)
@@ -188,7 +188,7 @@ class MessagesEncoder(Encoder):
             return None
         is_paused, container = payload.get("pause") is True, payload.get("container")
         blocks = self._sendable(blocks, is_paused)
-        return _Kept(blocks, is_paused and bool(blocks), container if isinstance(container, str) else "")
+        return _Kept(blocks, is_paused and bool(blocks), string(container))
 
     def _sendable(self, blocks: list[JsonValue], is_paused: bool) -> list[JsonValue]:
         """The blocks without the few that the provider itself makes and then refuses."""
@@ -230,7 +230,7 @@ def _is_text(block: JsonValue) -> bool:
 
 def _text(block: JsonValue) -> str:
     text = block.get("text") if isinstance(block, dict) and block.get("type") == "text" else None
-    return text if isinstance(text, str) else ""
+    return string(text)
 
 
 def _is_reasoning(block: JsonValue) -> bool:

@@ -8,6 +8,7 @@ from tenlines.core.transcript import JsonObject, JsonValue, Text
 from tenlines.wire.anthropic.artefacts import is_thinking, looks_signed
 from tenlines.wire.anthropic.rules import RULE
 from tenlines.wire.format import Inspector as BaseInspector
+from tenlines.wire.json_values import items
 from tenlines.wire.profile import Artefact, Profile
 from tenlines.wire.rules import Diagnostic, Rule, Severity
 from tenlines.wire.schema_problems import find
@@ -51,12 +52,12 @@ class Inspector(BaseInspector):
             self._marks += 1  # one mark is then set by the provider
         for field in ("tools", "system"):
             entries = body.get(field)
-            for index, entry in enumerate(entries if isinstance(entries, list) else ()):
+            for index, entry in enumerate(items(entries)):
                 yield from self._mark(entry, f"{field}[{index}]")
 
     def _tools(self, tools: JsonValue) -> Iterator[Diagnostic]:
         strict = 0
-        for index, tool in enumerate(tools if isinstance(tools, list) else ()):
+        for index, tool in enumerate(items(tools)):
             problem = schema_problem(tool)
             if problem:
                 yield _found("ANT-32", f"tools[{index}].input_schema", problem)
@@ -271,8 +272,7 @@ def marks_in(block: JsonValue) -> Iterator[tuple[JsonObject, JsonObject]]:
     """Cache marks on a block and on the blocks inside it, each with the block that carries it."""
     if not isinstance(block, dict):
         return
-    content = block.get("content")
-    for inner in content if isinstance(content, list) else ():
+    for inner in items(block.get("content")):
         yield from marks_in(inner)
     mark = block.get("cache_control")
     if isinstance(mark, dict):

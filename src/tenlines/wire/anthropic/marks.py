@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from tenlines.core.transcript import JsonObject, JsonValue
+from tenlines.wire.json_values import items
 
 MOST = 4
 LOOK_BACK = 20
@@ -76,8 +77,7 @@ def _places(messages: list[JsonValue]) -> set[_Place]:
 def _read(message: JsonValue) -> tuple[JsonValue, list[JsonValue]]:
     if not isinstance(message, dict):
         return None, []
-    content = message.get("content")
-    return message.get("role"), content if isinstance(content, list) else []
+    return message.get("role"), items(message.get("content"))
 
 
 def _is_markable(block: JsonValue) -> bool:

@@ -8,6 +8,7 @@ import msgspec
 
 from tenlines.wire.anthropic.blocks import PROVIDER
 from tenlines.wire.anthropic.models import AS_OF, traits_of
+from tenlines.wire.json_values import string
 from tenlines.wire.profile import Profile, Situation
 
 _FAULTS: dict[Situation, str] = {
@@ -122,4 +123,4 @@ def profile(context: Mapping[str, str | bool] | None = None) -> Profile:
 
 def _word(context: Mapping[str, str | bool], key: str) -> str:
     value = context.get(key)
-    return value if isinstance(value, str) else ""
+    return string(value)

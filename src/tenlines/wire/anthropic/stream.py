@@ -9,8 +9,9 @@ from typing import NamedTuple
 from tenlines.core.transcript import JsonObject, JsonValue, Opaque, Reply
 from tenlines.errors import ConnectionFailed, MalformedReply
 from tenlines.wire.anthropic.blocks import PROVIDER
-from tenlines.wire.anthropic.decoding import assemble, checked, decode_usage, excerpt
+from tenlines.wire.anthropic.decoding import assemble, checked, decode_usage
 from tenlines.wire.format import Piece
+from tenlines.wire.json_values import excerpt, string
 
 
 class StreamDecoder:
@@ -74,7 +75,7 @@ class StreamDecoder:
         if not isinstance(block, dict):
             raise MalformedReply("a block of the stream is not an object", excerpt(chunk))
         self._begin(data.get("index"), _OpenBlock(block))
-        return Piece(text=_string(block.get("text")), reasoning=_string(block.get("thinking")))
+        return Piece(text=string(block.get("text")), reasoning=string(block.get("thinking")))
 
     def _begin(self, index: JsonValue, block: _OpenBlock) -> None:
         self._order.append(block)
@@ -154,7 +155,7 @@ class _OpenBlock:
             self._block.update({key: one for key, one in delta.items() if key != "type" and one is not None})
         elif isinstance(value, str):
             (self._input if kind == "input_json_delta" else self._text(known.target)).append(value)
-        text = _string(value)
+        text = string(value)
         return Piece(text if kind == "text_delta" else "", text if kind == "thinking_delta" else "")
 
     def close(self) -> JsonObject:
@@ -173,7 +174,7 @@ class _OpenBlock:
 
     def _text(self, field: str) -> list[str]:
         if field not in self._pieces:
-            self._pieces[field] = [_string(self._block.get(field))]
+            self._pieces[field] = [string(self._block.get(field))]
         return self._pieces[field]
 
 
@@ -183,7 +184,3 @@ def _block_for(delta: JsonObject) -> _OpenBlock | None:
     if kind == "text_delta":
         return _OpenBlock({"type": "text", "text": ""})
     return _OpenBlock({"type": "thinking", "thinking": ""}) if kind == "thinking_delta" else None
-
-
-def _string(value: JsonValue) -> str:
-    return value if isinstance(value, str) else ""

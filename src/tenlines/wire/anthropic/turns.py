@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from tenlines.core.transcript import JsonObject, JsonValue
 from tenlines.wire.anthropic.blocks import REASONING, content_blocks, parts_of, text_block
 from tenlines.wire.format import Frame
+from tenlines.wire.json_values import items, obj, string
 from tenlines.wire.parts import plain_text
 from tenlines.wire.turns import Block, Role, Tool, Turn
 
@@ -26,7 +27,7 @@ def unfold(message: JsonValue, path: str) -> Turn:
         blocks: tuple[Block, ...] = (_foreign_result(message, path),)
     else:
         blocks = _blocks(message.get("content"), f"{path}.content")
-    return Turn(role, blocks, path, message, wire_role if isinstance(wire_role, str) else "")
+    return Turn(role, blocks, path, message, string(wire_role))
 
 
 def _foreign_result(message: JsonObject, path: str) -> Block:
@@ -48,14 +49,16 @@ def _block(raw: JsonValue, path: str) -> Block:
         return Block("other", path, raw)
     kind = raw.get("type")
     if kind == "text" and (isinstance(raw.get("text"), str) or not raw.get("text")):
-        return Block("text", path, raw, text=_string(raw, "text"))
+        return Block("text", path, raw, text=string(raw.get("text")))
     if kind == "tool_use":
-        return Block("call", path, raw, id=_string(raw, "id"), name=_string(raw, "name"), arguments=raw.get("input"))
+        return Block(
+            "call", path, raw, id=string(raw.get("id")), name=string(raw.get("name")), arguments=raw.get("input")
+        )
     if kind == "tool_result":
         return _result(raw, path)
     if kind in REASONING:
-        signature = _string(raw, "signature") if kind == "thinking" else _string(raw, "data")
-        return Block("reasoning", path, raw, text=_string(raw, "thinking"), signature=signature)
+        signature = string(raw.get("signature")) if kind == "thinking" else string(raw.get("data"))
+        return Block("reasoning", path, raw, text=string(raw.get("thinking")), signature=signature)
     if kind in ("image", "document"):
         return Block("media", path, raw, parts=parts_of([raw]))
     return Block("other", path, raw)
@@ -67,16 +70,11 @@ def _result(raw: JsonObject, path: str) -> Block:
         "result",
         path,
         raw,
-        id=_string(raw, "tool_use_id"),
+        id=string(raw.get("tool_use_id")),
         text=plain_text(parts),
         parts=parts,
         is_error=raw.get("is_error") is True,
     )
-
-
-def _string(raw: JsonObject, field: str) -> str:
-    value = raw.get(field)
-    return value if isinstance(value, str) else ""
 
 
 def fold(turn: Turn) -> JsonValue:
@@ -87,7 +85,7 @@ def fold(turn: Turn) -> JsonValue:
             return turn.raw
     if turn.role == "unknown" and not turn.blocks and turn.raw is None:
         return None
-    rest = turn.raw if isinstance(turn.raw, dict) else {}
+    rest = obj(turn.raw)
     foreign = ("role", "content", "tool_call_id", "tool_calls", "name")
     role = turn.role if turn.role in _ROLES else turn.wire_role or "user"
     content = [written for block in turn.blocks for written in write(block)]
@@ -145,11 +143,10 @@ def _tools(body: JsonObject) -> list[tuple[int, Tool]]:
     """The tools and their places in the list. A list of the provider's own tools has no name and is none."""
     tools = body.get("tools")
     found = []
-    for index, raw in enumerate(tools if isinstance(tools, list) else ()):
+    for index, raw in enumerate(items(tools)):
         if isinstance(raw, dict) and isinstance(raw.get("name"), str):
-            schema = raw.get("input_schema")
-            parameters = schema if isinstance(schema, dict) else {}
-            tool = Tool(_string(raw, "name"), f"tools[{index}]", _string(raw, "description"), parameters, raw)
+            parameters = obj(raw.get("input_schema"))
+            tool = Tool(string(raw.get("name")), f"tools[{index}]", string(raw.get("description")), parameters, raw)
             found.append((index, tool))
     return found
 

@@ -10,6 +10,7 @@ from tenlines.core.transcript import JsonObject, JsonValue, Opaque, Reply, StopR
 from tenlines.errors import MalformedReply
 from tenlines.wire.errors import error_from
 from tenlines.wire.ids import Names
+from tenlines.wire.json_values import excerpt, items, obj, string
 from tenlines.wire.usage import count, exclusive
 
 STOPS: dict[str, StopReason] = {
@@ -169,8 +170,7 @@ def _payload(pieces: list[Whole]) -> JsonObject:
 
 
 def _extras(piece: Whole) -> JsonObject:
-    use = piece.raw.get("toolUse")
-    held = use if isinstance(use, dict) else {}
+    held = obj(piece.raw.get("toolUse"))
     return {key: one for key, one in held.items() if key not in ("toolUseId", "name", "input", "call")}
 
 
@@ -180,14 +180,14 @@ def _visible(block: JsonObject) -> str:
         return string(block["text"])
     cited = block.get("citationsContent")
     content = cited.get("content") if isinstance(cited, dict) else None
-    texts = [one.get("text") for one in content if isinstance(one, dict)] if isinstance(content, list) else []
+    texts = [one.get("text") for one in items(content) if isinstance(one, dict)]
     return "".join(text for text in texts if isinstance(text, str))
 
 
 def _routed(trace: JsonValue) -> str:
     """The model that a prompt router chose; the response does not name any other."""
     router = trace.get("promptRouter") if isinstance(trace, dict) else None
-    return string(router.get("invokedModelId")) if isinstance(router, dict) else ""
+    return string(obj(router).get("invokedModelId"))
 
 
 def decode_usage(data: JsonValue, remarks: list[str]) -> Usage | None:
@@ -201,16 +201,3 @@ def decode_usage(data: JsonValue, remarks: list[str]) -> Usage | None:
         cache_read=count(data.get("cacheReadInputTokens")),
         cache_write=count(data.get("cacheWriteInputTokens")),
     )
-
-
-def string(value: JsonValue) -> str:
-    """A text field; "" for anything else."""
-    return value if isinstance(value, str) else ""
-
-
-def excerpt(data: JsonValue) -> str:
-    """The beginning of a JSON value, for an error."""
-    try:
-        return encodable(json.dumps(data, ensure_ascii=False))[:500]
-    except RecursionError:
-        return "(nested too deeply to be shown)"

@@ -31,6 +31,7 @@ from tenlines.core.transcript import (
 from tenlines.wire import encoder
 from tenlines.wire.bedrock.binary import text_of
 from tenlines.wire.ids import Ids, Names
+from tenlines.wire.json_values import items
 from tenlines.wire.parts import NOTE_PREFIX, part_text, plain_text
 from tenlines.wire.profile import Profile, Target, family
 from tenlines.wire.schemas import convert
@@ -129,7 +130,7 @@ class Encoder(encoder.Encoder):
         """Role and blocks of the last entry."""
         last = self._entries[-1] if self._entries else None
         held = last.get("content") if isinstance(last, dict) else None
-        return (last.get("role") if isinstance(last, dict) else None), (held if isinstance(held, list) else [])
+        return (last.get("role") if isinstance(last, dict) else None), items(held)
 
     def _speak(self, blocks: Blocks) -> None:
         """What a user says, or the loop itself."""

@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 from tenlines.core.transcript import JsonObject, JsonValue
 from tenlines.wire.bedrock.encoding import NAME_PATTERN, model_family
+from tenlines.wire.json_values import string
 from tenlines.wire.profile import Profile, Situation
 from tenlines.wire.rules import Rule
 
@@ -455,7 +456,7 @@ def profile(context: Mapping[str, str | bool]) -> Profile:
         provider="bedrock",
         as_of=AS_OF,
         sources="the service model of the AWS SDK; adapters; refusals that people quoted",
-        model=model if isinstance(model, str) else "",
+        model=string(model),
         faults={key: rule for key, rule in {**_FAULTS, **known.faults}.items() if key not in known.lifted},
         id_pattern=r"[a-zA-Z0-9_.:-]+",
         id_max=64,

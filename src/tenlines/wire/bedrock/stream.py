@@ -8,8 +8,9 @@ from tenlines.core.outcomes import parse_arguments
 from tenlines.core.transcript import JsonObject, JsonValue, Reply, ToolCall
 from tenlines.errors import ConnectionFailed, MalformedReply
 from tenlines.wire.bedrock.binary import data_of, text_of
-from tenlines.wire.bedrock.decoding import TOO_DEEP, Reading, Whole, assemble, checked, decode_usage, string
+from tenlines.wire.bedrock.decoding import TOO_DEEP, Reading, Whole, assemble, checked, decode_usage
 from tenlines.wire.format import Piece
+from tenlines.wire.json_values import obj, string
 
 Kind: TypeAlias = Literal["text", "toolUse", "reasoningContent", "citation", "toolResult", "image"]
 
@@ -168,4 +169,4 @@ class _OpenBlock:
 
 
 def _text_in(value: JsonValue, key: str) -> str:
-    return string(value.get(key)) if isinstance(value, dict) else ""
+    return string(obj(value).get(key))

@@ -8,6 +8,7 @@ from tenlines.core.transcript import File, Image, Json, JsonObject, JsonValue, P
 from tenlines.wire.bedrock.binary import MEDIA, data_of
 from tenlines.wire.bedrock.encoding import DOCUMENT_FORMATS, IMAGE_FORMATS, NO_OUTPUT, user_blocks
 from tenlines.wire.format import Frame
+from tenlines.wire.json_values import items, obj, string
 from tenlines.wire.parts import part_text
 from tenlines.wire.turns import Block, Role, Tool, Turn
 
@@ -30,7 +31,7 @@ def tool_entries(body: JsonObject) -> list[JsonValue]:
     """What stands in the list of tools: tools, the service's own ones, marks of the cache."""
     config = body.get("toolConfig")
     entries = config.get("tools") if isinstance(config, dict) else None
-    return entries if isinstance(entries, list) else []
+    return items(entries)
 
 
 def _tool(entry: JsonValue, path: str) -> Tool | None:
@@ -40,10 +41,10 @@ def _tool(entry: JsonValue, path: str) -> Tool | None:
     schema = spec.get("inputSchema")
     parameters = schema.get("json") if isinstance(schema, dict) else None
     return Tool(
-        _string(spec.get("name")),
+        string(spec.get("name")),
         f"{path}.toolSpec",
-        _string(spec.get("description")),
-        parameters if isinstance(parameters, dict) else {},
+        string(spec.get("description")),
+        obj(parameters),
         entry,
     )
 
@@ -52,7 +53,7 @@ def unfold(message: JsonValue, path: str) -> Turn:
     """One message as a turn; total."""
     if not isinstance(message, dict):
         return Turn("unknown", (), path, message)
-    wire_role = _string(message.get("role"))
+    wire_role = string(message.get("role"))
     blocks = _blocks(message.get("content"), f"{path}.content")
     return Turn(ROLES.get(wire_role, "unknown"), blocks, path, message, wire_role)
 
@@ -71,13 +72,13 @@ def _block(entry: JsonValue, path: str) -> Block:
     if not isinstance(entry, dict):
         return Block("other", path, entry)
     if isinstance(entry.get("text"), str):
-        return Block("text", path, entry, text=_string(entry["text"]))
+        return Block("text", path, entry, text=string(entry["text"]))
     for kind in MEDIA:
         if kind in entry:
             return Block("media", path, entry, parts=_media(kind, entry[kind]))
     use, result, reasoning = entry.get("toolUse"), entry.get("toolResult"), entry.get("reasoningContent")
     if isinstance(use, dict) and not use.get("type"):  # what has a type runs at the service
-        call_id, name = _string(use.get("toolUseId")), _string(use.get("name"))
+        call_id, name = string(use.get("toolUseId")), string(use.get("name"))
         return Block("call", path, entry, id=call_id, name=name, arguments=use.get("input"))
     if isinstance(result, dict) and not result.get("type"):
         return _result(result, entry, path)
@@ -92,7 +93,7 @@ def _result(result: JsonObject, entry: JsonValue, path: str) -> Block:
         "result",
         path,
         entry,
-        id=_string(result.get("toolUseId")),
+        id=string(result.get("toolUseId")),
         text=text_of(parts),
         parts=parts,
         is_error=result.get("status") == "error",
@@ -106,7 +107,7 @@ def _parts(content: JsonValue) -> list[Part]:
         if isinstance(entry, str):
             parts.append(Text(entry))
         elif isinstance(entry, dict) and isinstance(entry.get("text"), str):
-            parts.append(Text(_string(entry["text"])))
+            parts.append(Text(string(entry["text"])))
         elif isinstance(entry, dict) and "json" in entry:
             parts.append(Json(entry["json"]))
         elif isinstance(entry, dict):
@@ -120,26 +121,22 @@ def _media(kind: str, held: JsonValue) -> tuple[Part, ...]:
     source = held.get("source") if isinstance(held, dict) else None
     if not isinstance(held, dict) or not isinstance(source, dict):
         return ()
-    short = _string(held.get("format"))
+    short = string(held.get("format"))
     media_type = _TYPES.get(short, f"{'application' if kind == 'document' else kind}/{short or '*'}")
     data = data_of(source.get("bytes"))
     place = source.get("s3Location")
-    address = _string(place.get("uri")) if isinstance(place, dict) else ""
+    address = string(obj(place).get("uri"))
     if kind == "image":
         return (Image(media_type, data, address),) if data or address else ()
-    return (File(media_type, data, _string(held.get("name"))),) if data else ()
+    return (File(media_type, data, string(held.get("name"))),) if data else ()
 
 
 def _reasoning(held: JsonObject, entry: JsonValue, path: str) -> Block:
     inner = held.get("reasoningText")
     if not isinstance(inner, dict):
-        return Block("reasoning", path, entry, signature=_string(held.get("redactedContent")))
-    text, signature = _string(inner.get("text")), _string(inner.get("signature"))
+        return Block("reasoning", path, entry, signature=string(held.get("redactedContent")))
+    text, signature = string(inner.get("text")), string(inner.get("signature"))
     return Block("reasoning", path, entry, text=text, signature=signature)
-
-
-def _string(value: JsonValue) -> str:
-    return value if isinstance(value, str) else ""
 
 
 # --- from turns to JSON -----------------------------------------------------------------------------
@@ -152,7 +149,7 @@ def fold(turn: Turn) -> JsonValue:
         return raw
     if isinstance(raw, dict) and unfold(raw, turn.path) == turn:
         return raw
-    old = raw if isinstance(raw, dict) else {}
+    old = obj(raw)
     return {**old, "role": _role(turn), "content": [_block_json(block) for block in turn.blocks]}
 
 
@@ -217,10 +214,9 @@ def fold_frame(body: JsonObject, system: Sequence[Turn], tools: Sequence[Tool]) 
         else:
             ready.pop("system", None)
     if tuple(tools) != before.tools:
-        config = body.get("toolConfig")
         entries = _tool_list(tool_entries(body), list(tools))
         if entries:
-            ready["toolConfig"] = {**(config if isinstance(config, dict) else {}), "tools": entries}
+            ready["toolConfig"] = {**obj(body.get("toolConfig")), "tools": entries}
         else:
             ready.pop("toolConfig", None)
     return ready

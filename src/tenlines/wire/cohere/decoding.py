@@ -10,7 +10,8 @@ from tenlines.errors import ConnectionFailed, MalformedReply
 from tenlines.wire import usage
 from tenlines.wire.errors import error_from
 from tenlines.wire.format import Piece
-from tenlines.wire.openai_chat.decoding import checked, excerpt, id_of, name_and_arguments
+from tenlines.wire.json_values import excerpt, items, obj, string
+from tenlines.wire.openai_chat.decoding import checked, id_of, name_and_arguments
 
 _STOPS: dict[str, StopReason] = {
     "COMPLETE": "end",
@@ -45,7 +46,7 @@ def decode_response(data: JsonValue, provider: str = "cohere", model: str = "") 
     if calls is not None and not isinstance(calls, list):
         raise MalformedReply("the tool calls of the response are not a list", excerpt(data))
     text, thinking = _content(message.get("content"))
-    pieces = _Pieces(text, _string(message.get("tool_plan")), thinking, [_call(one, data) for one in calls or []])
+    pieces = _Pieces(text, string(message.get("tool_plan")), thinking, [_call(one, data) for one in calls or []])
     return _reply(pieces, found, Opaque(provider, model, None))
 
 
@@ -53,10 +54,10 @@ def _content(content: JsonValue) -> tuple[str, str]:
     """What is said and what is thought."""
     if isinstance(content, str):
         return content, ""
-    parts = [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
+    parts = [part for part in items(content) if isinstance(part, dict)]
     return (
-        "".join(_string(part.get("text")) for part in parts),
-        "".join(_string(part.get("thinking")) for part in parts),
+        "".join(string(part.get("text")) for part in parts),
+        "".join(string(part.get("thinking")) for part in parts),
     )
 
 
@@ -98,8 +99,7 @@ def decode_usage(data: JsonValue, remarks: list[str]) -> Usage | None:
     """Token counts in the normal form; what is billed is another count."""
     if not isinstance(data, dict):
         return None
-    tokens = data.get("tokens")
-    tokens = tokens if isinstance(tokens, dict) else {}
+    tokens = obj(data.get("tokens"))
     return usage.inclusive(
         _whole(tokens.get("input_tokens")),
         _whole(tokens.get("output_tokens")),
@@ -111,10 +111,6 @@ def decode_usage(data: JsonValue, remarks: list[str]) -> Usage | None:
 def _whole(value: JsonValue) -> int | None:
     """A count; they come as numbers with a point."""
     return usage.count(int(value) if isinstance(value, float) and value.is_integer() else value)
-
-
-def _string(value: JsonValue) -> str:
-    return value if isinstance(value, str) else ""
 
 
 # --- streams ----------------------------------------------------------------------------------------
@@ -139,10 +135,8 @@ class StreamDecoder:
             RemoteError: It is an error object; what came before it is void.
         """
         event = checked(chunk)
-        delta = event.get("delta")
-        delta = delta if isinstance(delta, dict) else {}
-        message = delta.get("message")
-        message = message if isinstance(message, dict) else {}
+        delta = obj(event.get("delta"))
+        message = obj(delta.get("message"))
         match event.get("type"):
             case "message-end":
                 if delta.get("error"):
@@ -151,7 +145,7 @@ class StreamDecoder:
             case "content-start" | "content-delta":
                 return self._content(message.get("content"))
             case "tool-plan-delta":
-                plan = _string(message.get("tool_plan"))
+                plan = string(message.get("tool_plan"))
                 self._plan.append(plan)
                 return Piece(plan)
             case "tool-call-start" | "tool-call-delta":

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from tenlines.core.transcript import JsonObject, JsonValue
 from tenlines.wire.format import Inspector as BaseInspector
+from tenlines.wire.json_values import obj
 from tenlines.wire.profile import Profile, Situation
 from tenlines.wire.rules import Change, Diagnostic, Rule
 from tenlines.wire.schemas import convert, sizes
@@ -104,7 +105,7 @@ def _looseness(body: JsonObject) -> Iterator[tuple[str, str]]:
 def _parameters(entry: JsonValue) -> JsonObject:
     function = entry.get("function") if isinstance(entry, dict) else None
     parameters = function.get("parameters") if isinstance(function, dict) else None
-    return parameters if isinstance(parameters, dict) else {}
+    return obj(parameters)
 
 
 def amend_frame(body: JsonObject, profile: Profile) -> tuple[JsonObject, list[Change]]:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from tenlines.core.transcript import Json, JsonObject, JsonValue, Part, Text, text_of
 from tenlines.wire.format import Frame
+from tenlines.wire.json_values import string
 from tenlines.wire.openai_chat import turns as chat
 from tenlines.wire.turns import Block, Tool, Turn
 
@@ -46,8 +47,7 @@ def _thinking(block: Block) -> Block:
     raw = block.raw
     if block.kind != "other" or not isinstance(raw, dict) or raw.get("type") != "thinking":
         return block
-    text = raw.get("thinking")
-    return replace(block, kind="reasoning", text=text if isinstance(text, str) else "")
+    return replace(block, kind="reasoning", text=string(raw.get("thinking")))
 
 
 def _with_documents(block: Block, message: JsonObject) -> Block:

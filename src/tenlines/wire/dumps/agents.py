@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tenlines.core.transcript import JsonObject, JsonValue
-from tenlines.wire.dumps.dump import Dump, entries, items, obj, string
+from tenlines.wire.dumps.dump import Dump, entries
+from tenlines.wire.json_values import items, obj, string
 from tenlines.wire.openai_responses.turns import unfold
 from tenlines.wire.turns import Turn
 

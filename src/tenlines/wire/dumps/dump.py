@@ -8,7 +8,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from tenlines.core.transcript import File, Image, Json, JsonObject, JsonValue, Part, Text, text_of
+from tenlines.core.transcript import File, Image, Json, JsonValue, Part, Text, text_of
+from tenlines.wire.json_values import items, obj, string
 from tenlines.wire.turns import Block, Role, Tool, Turn
 
 
@@ -25,23 +26,8 @@ def entries(value: JsonValue, field: str = "messages", path: str = "") -> Iterat
     """The messages of a list, or of the field of an object that holds one, each with its path."""
     if isinstance(value, dict):
         value, path = value.get(field), f"{path}.{field}" if path else field
-    for index, entry in enumerate(value if isinstance(value, list) else ()):
+    for index, entry in enumerate(items(value)):
         yield entry, f"{path}[{index}]"
-
-
-def string(value: JsonValue) -> str:
-    """The value if it is text, else ""."""
-    return value if isinstance(value, str) else ""
-
-
-def items(value: JsonValue) -> list[JsonValue]:
-    """The value if it is a list, else an empty one."""
-    return value if isinstance(value, list) else []
-
-
-def obj(value: JsonValue) -> JsonObject:
-    """The value if it is an object, else an empty one."""
-    return value if isinstance(value, dict) else {}
 
 
 def text_block(text: str, path: str, raw: JsonValue) -> Block:

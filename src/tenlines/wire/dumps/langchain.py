@@ -10,16 +10,14 @@ from tenlines.wire.dumps.dump import (
     Dump,
     attachment,
     entries,
-    items,
     media_block,
-    obj,
     parsed,
     result_block,
-    string,
     text_block,
     tools_in,
     turn,
 )
+from tenlines.wire.json_values import items, obj, string
 from tenlines.wire.turns import Block, Role, Turn
 
 ROLES: dict[str, Role] = {

@@ -6,17 +6,15 @@ from tenlines.core.transcript import Json, JsonObject, JsonValue, Part
 from tenlines.wire.dumps.dump import (
     Dump,
     attachment,
-    items,
     media_block,
-    obj,
     parsed,
     result_block,
-    string,
     text_block,
     tool,
     turn,
     value_parts,
 )
+from tenlines.wire.json_values import items, obj, string
 from tenlines.wire.turns import Block, Role, Turn
 
 INPUT, OUTPUT = "gen_ai.input.messages", "gen_ai.output.messages"

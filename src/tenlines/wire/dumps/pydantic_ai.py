@@ -7,15 +7,13 @@ from tenlines.wire.dumps.dump import (
     Dump,
     attachment,
     entries,
-    items,
     media_block,
-    obj,
     result_block,
-    string,
     text_block,
     turn,
     value_parts,
 )
+from tenlines.wire.json_values import items, obj, string
 from tenlines.wire.turns import Block, Turn
 
 

@@ -9,10 +9,11 @@ from msgspec import structs
 
 from tenlines.core.transcript import JsonObject, JsonValue
 from tenlines.wire.gemini.encoding import DUMMY, START
-from tenlines.wire.gemini.fields import field, key_of, kinds_of, snake, words
+from tenlines.wire.gemini.fields import field, key_of, kinds_of, snake
 from tenlines.wire.gemini.inspecting import begins_turn, has_bad_response, is_malformed, schema_problems
 from tenlines.wire.gemini.schema import from_openapi
 from tenlines.wire.gemini.turns import unfold_part
+from tenlines.wire.json_values import items, string
 from tenlines.wire.profile import Artefact, Profile
 from tenlines.wire.provenance import Provenance
 from tenlines.wire.rules import Change
@@ -24,10 +25,9 @@ from tenlines.wire.turns import Block, Turn
 
 def amend_frame(body: JsonObject, profile: Profile) -> tuple[JsonObject, list[Change]]:
     """Bring the parameters of declarations into their dialect."""
-    entries = body.get("tools")
     changes: list[Change] = []
     tools: list[JsonValue] = []
-    for index, entry in enumerate(entries if isinstance(entries, list) else []):
+    for index, entry in enumerate(items(body.get("tools"))):
         declared = field(entry, "functionDeclarations") if isinstance(entry, dict) else None
         if isinstance(entry, dict) and isinstance(declared, list):
             key = key_of(entry, "functionDeclarations")
@@ -43,7 +43,7 @@ def amend_frame(body: JsonObject, profile: Profile) -> tuple[JsonObject, list[Ch
 def _declaration(one: JsonValue, path: str, profile: Profile, changes: list[Change]) -> JsonValue:
     if not isinstance(one, dict) or one.get("parameters") is None:
         return one
-    key, name = key_of(one, "parametersJsonSchema"), words(one.get("name"))
+    key, name = key_of(one, "parametersJsonSchema"), string(one.get("name"))
     given = one["parameters"]
     if one.get(key) is not None:
         if profile.has("json_schema"):

@@ -11,8 +11,9 @@ from tenlines.core.transcript import JsonObject, JsonValue, Opaque, Reply, StopR
 from tenlines.errors import AuthRejected, MalformedReply, ProviderError
 from tenlines.wire import usage
 from tenlines.wire.errors import error_from
-from tenlines.wire.gemini.fields import BESIDE, DATA, camel, field, kinds_of, words
+from tenlines.wire.gemini.fields import BESIDE, DATA, camel, field, kinds_of
 from tenlines.wire.ids import Names
+from tenlines.wire.json_values import excerpt, string
 
 _STOPS: dict[str, StopReason] = {
     "STOP": "end",
@@ -117,10 +118,10 @@ def first_candidate(response: JsonObject) -> JsonObject | None:
 def ending_of(response: JsonObject, candidate: JsonObject | None) -> Ending:
     """Why the reply ended, as far as this response says it."""
     feedback = field(response, "promptFeedback")
-    blocked = words(field(feedback, "blockReason")) if isinstance(feedback, dict) else ""
+    blocked = string(field(feedback, "blockReason")) if isinstance(feedback, dict) else ""
     if candidate is None:
         return Ending(None, "", blocked)
-    return Ending(field(candidate, "finishReason"), words(field(candidate, "finishMessage")), blocked)
+    return Ending(field(candidate, "finishReason"), string(field(candidate, "finishMessage")), blocked)
 
 
 def parts_of(candidate: JsonObject, data: JsonValue) -> list[JsonObject]:
@@ -155,7 +156,7 @@ def assemble(
             calls.append(_call(body, origin.names))
         elif (block := _kept(part)) is not None:
             blocks.append(block)
-            text.append("" if part.get("thought") else words(part.get("text")))
+            text.append("" if part.get("thought") else string(part.get("text")))
     is_plain = all(len(block) == 1 and ("text" in block or "call" in block) for block in blocks)
     payload: JsonObject = {} if is_plain else {"blocks": encodable_value(blocks)}
     return Reply(
@@ -164,7 +165,7 @@ def assemble(
         stop=_stop(ending, bool(calls), remarks),
         usage=decode_usage(field(data, "usageMetadata"), remarks),
         opaque=(Opaque(origin.provider, origin.model, payload),) if payload else (),
-        model=encodable(words(field(data, "modelVersion"))),
+        model=encodable(string(field(data, "modelVersion"))),
         remarks=tuple(remarks),
     )
 
@@ -172,7 +173,7 @@ def assemble(
 def _kept(part: JsonObject) -> JsonObject | None:
     """A part as it is sent back; None when there is nothing in it. A signature may come with no text at all, and would
     be refused without the empty one."""
-    if kinds_of(part) not in ((), ("text",)) or words(part.get("text")) or not part.keys() <= BESIDE | {"text"}:
+    if kinds_of(part) not in ((), ("text",)) or string(part.get("text")) or not part.keys() <= BESIDE | {"text"}:
         return part
     signature = field(part, "thoughtSignature")
     return {**part, "text": ""} if signature else None
@@ -187,12 +188,12 @@ def _beside(part: JsonObject) -> JsonObject:
 
 
 def _call(body: JsonObject, names: Names) -> ToolCall:
-    given, name, arguments = body.get("id"), words(body.get("name")), body.get("args")
+    given, name, arguments = body.get("id"), string(body.get("name")), body.get("args")
     if isinstance(arguments, str):
         text = arguments if arguments.strip() else "{}"
     else:
         text = "{}" if arguments is None else json.dumps(arguments, ensure_ascii=False)
-    identity = str(given) if type(given) is int else words(given)
+    identity = str(given) if type(given) is int else string(given)
     return ToolCall(encodable(identity), encodable(names.own(name)), encodable(text))
 
 
@@ -210,13 +211,13 @@ def _stop(ending: Ending, has_calls: bool, remarks: list[str]) -> StopReason:
     if reason == _ACCOUNT:
         raise AuthRejected(f"the service broke off the reply: the account is limited ({_ACCOUNT}){said}", code=_ACCOUNT)
     if reason in _FAILED:
-        code = words(reason)
+        code = string(reason)
         raise ProviderError(f"the service broke off the reply ({code}){said}", code=code, is_retryable=True)
     stop = "end" if not reason else _STOPS.get(reason, "unknown") if isinstance(reason, str) else "unknown"
     if stop == "unknown":
         remarks.append(f"unknown stop reason {excerpt(reason)[:80]}")
     if ending.message and stop != "end":
-        remarks.append(encodable(f"{words(reason)[:80]}: {ending.message[:500]}"))
+        remarks.append(encodable(f"{string(reason)[:80]}: {ending.message[:500]}"))
     return "tool_calls" if has_calls and stop == "end" else stop
 
 
@@ -233,11 +234,3 @@ def decode_usage(data: JsonValue, remarks: list[str]) -> Usage | None:
         cache_read=usage.count(field(data, "cachedContentTokenCount")),
         reasoning=thoughts,
     )
-
-
-def excerpt(data: JsonValue) -> str:
-    """The beginning of a JSON value, for an error."""
-    try:
-        return encodable(json.dumps(data, ensure_ascii=False))[:500]
-    except RecursionError:
-        return "(nested too deeply to be shown)"

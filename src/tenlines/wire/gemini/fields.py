@@ -8,6 +8,7 @@ import re
 from functools import cache
 
 from tenlines.core.transcript import File, Image, JsonObject, JsonValue
+from tenlines.wire.json_values import string
 
 DATA = (
     "functionCall",
@@ -48,11 +49,6 @@ def key_of(data: JsonObject, name: str) -> str:
     return snake(name) if name not in data and snake(name) in data else name
 
 
-def words(value: JsonValue) -> str:
-    """A text, or "" for anything else."""
-    return value if isinstance(value, str) else ""
-
-
 def kinds_of(part: JsonObject) -> tuple[str, ...]:
     """The data fields that a part really has."""
     return tuple(name for name in DATA if field(part, name) is not None)
@@ -62,11 +58,11 @@ def media(part: JsonObject) -> Image | File | None:
     """The picture or file in a part; None when it has none."""
     blob = field(part, "inlineData")
     if isinstance(blob, dict):
-        kind, data = words(field(blob, "mimeType")), _bytes(words(blob.get("data")))
-        return Image(kind, data) if kind.startswith("image/") else File(kind, data, words(field(blob, "displayName")))
+        kind, data = string(field(blob, "mimeType")), _bytes(string(blob.get("data")))
+        return Image(kind, data) if kind.startswith("image/") else File(kind, data, string(field(blob, "displayName")))
     link = field(part, "fileData")
     if isinstance(link, dict):
-        return Image(words(field(link, "mimeType")) or "image/*", url=words(field(link, "fileUri")))
+        return Image(string(field(link, "mimeType")) or "image/*", url=string(field(link, "fileUri")))
     return None
 
 

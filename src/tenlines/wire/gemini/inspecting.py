@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from tenlines.core.transcript import JsonObject, JsonValue
 from tenlines.wire.format import Inspector as BaseInspector
-from tenlines.wire.gemini.fields import field, kinds_of, words
+from tenlines.wire.gemini.fields import field, kinds_of
 from tenlines.wire.gemini.rules import RULES
 from tenlines.wire.gemini.turns import declarations
+from tenlines.wire.json_values import string
 from tenlines.wire.profile import Artefact, Profile
 from tenlines.wire.rules import Diagnostic, Rule
 from tenlines.wire.schemas import problems
@@ -37,7 +38,7 @@ class Inspector(BaseInspector):
         """The declarations."""
         for path, one in declarations(body):
             parameters = one.get("parameters")
-            name = words(one.get("name"))
+            name = string(one.get("name"))
             if parameters is not None and field(one, "parametersJsonSchema") is not None:
                 yield found(
                     "GEM-16", path, f"{name} has both parameters and parametersJsonSchema; only one may be there"

@@ -6,7 +6,8 @@ import re
 
 from tenlines.core.transcript import JsonObject, JsonValue
 from tenlines.errors import MalformedReply
-from tenlines.wire.gemini.fields import field, words
+from tenlines.wire.gemini.fields import field
+from tenlines.wire.json_values import string
 
 _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d{1,6})\]|\['((?:[^'\\]|\\.)*)'\]|\[\"((?:[^\"\\]|\\.)*)\"\]")
 _DEEPEST = 64
@@ -26,11 +27,11 @@ class Arguments:
         Raises:
             MalformedReply: Its path leads nowhere.
         """
-        path = words(field(piece, "jsonPath"))
+        path = string(field(piece, "jsonPath"))
         said = next((value for name in _VALUES if (value := field(piece, name)) is not None), None)
         texts = self._open.get(path)
         if texts is not None:
-            texts.append(words(said))
+            texts.append(string(said))
         else:
             _put(self._value, steps(path), _number(said))
             if isinstance(said, str):

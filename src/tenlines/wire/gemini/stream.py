@@ -16,12 +16,12 @@ from tenlines.wire.gemini.decoding import (
     checked,
     decode_usage,
     ending_of,
-    excerpt,
     first_candidate,
     parts_of,
 )
-from tenlines.wire.gemini.fields import camel, field, words
+from tenlines.wire.gemini.fields import camel, field
 from tenlines.wire.gemini.partial import Arguments
+from tenlines.wire.json_values import excerpt, items, string
 
 _LASTING = ("usageMetadata", "modelVersion")
 """What each chunk tells anew; the last one counts."""
@@ -54,9 +54,9 @@ class StreamDecoder:
         for part in parts_of(candidate or {}, chunk):
             self._parts.take(part)
             if part.get("thought"):
-                reasoning += words(part.get("text"))
+                reasoning += string(part.get("text"))
             else:
-                text += words(part.get("text"))
+                text += string(part.get("text"))
         return Piece(text, reasoning, decode_usage(field(response, "usageMetadata"), []))
 
     def _end(self, ending: Ending) -> None:
@@ -88,13 +88,13 @@ class _Text:
     """Text of which pieces are arriving."""
 
     def __init__(self, part: JsonObject) -> None:
-        self._part, self._pieces = part, [words(part.get("text"))]
+        self._part, self._pieces = part, [string(part.get("text"))]
 
     def take(self, part: JsonObject) -> bool:
         """Whether more text of the same kind was taken in."""
         if not _is_joinable(part) or part.get("thought") != self._part.get("thought"):
             return False
-        self._pieces.append(words(part.get("text")))
+        self._pieces.append(string(part.get("text")))
         return True
 
     def finish(self) -> JsonObject:
@@ -117,7 +117,7 @@ class _Call:
             if body.get(name):
                 self.body[name] = body[name]
         pieces = field(body, "partialArgs")
-        for piece in pieces if isinstance(pieces, list) else []:
+        for piece in items(pieces):
             if not isinstance(piece, dict):
                 raise MalformedReply("a piece of the arguments of a call is not an object", excerpt(piece))
             self._arguments = self._arguments or Arguments()

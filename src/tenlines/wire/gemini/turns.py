@@ -10,8 +10,9 @@ from tenlines.core.outcomes import parse_arguments
 from tenlines.core.transcript import File, Image, Json, JsonObject, JsonValue, Part, Text
 from tenlines.wire.format import Frame
 from tenlines.wire.gemini.encoding import blob_of
-from tenlines.wire.gemini.fields import BESIDE, field, key_of, kinds_of, media, words
+from tenlines.wire.gemini.fields import BESIDE, field, key_of, kinds_of, media
 from tenlines.wire.gemini.schema import from_openapi
+from tenlines.wire.json_values import items, string
 from tenlines.wire.parts import plain_text
 from tenlines.wire.turns import Block, BlockKind, Role, Tool, Turn
 
@@ -27,12 +28,8 @@ def unfold(message: JsonValue, path: str) -> Turn:
     if not isinstance(message, dict):
         return Turn("unknown", (), path, message)
     given = message.get("role")
-    role = words(given)
-    parts = message.get("parts")
-    blocks = [
-        unfold_part(part, f"{path}.parts[{index}]")
-        for index, part in enumerate(parts if isinstance(parts, list) else [])
-    ]
+    role = string(given)
+    blocks = [unfold_part(part, f"{path}.parts[{index}]") for index, part in enumerate(items(message.get("parts")))]
     is_known = given is None or isinstance(given, str)
     return Turn(_ROLES.get(role, "unknown") if is_known else "unknown", tuple(blocks), path, message, role)
 
@@ -41,11 +38,11 @@ def unfold_part(part: JsonValue, path: str) -> Block:
     """One part as a block. A part that holds nothing is an empty text, so that it is found as one."""
     if not isinstance(part, dict):
         return Block("other", path, part)
-    signature = words(field(part, "thoughtSignature"))
+    signature = string(field(part, "thoughtSignature"))
     kinds = kinds_of(part)
     match kinds[0] if kinds else "":
         case "functionCall" if isinstance(call := field(part, "functionCall"), dict):
-            name, arguments = words(call.get("name")), call.get("args")
+            name, arguments = string(call.get("name")), call.get("args")
             return Block("call", path, part, _id(call), name, arguments, signature=signature)
         case "functionResponse" if isinstance(response := field(part, "functionResponse"), dict):
             return _result(part, response, path)
@@ -63,7 +60,7 @@ def unfold_part(part: JsonValue, path: str) -> Block:
 
 def _id(body: JsonObject) -> str:
     given = body.get("id")
-    return str(given) if type(given) is int else words(given)
+    return str(given) if type(given) is int else string(given)
 
 
 def _result(part: JsonObject, response: JsonObject, path: str) -> Block:
@@ -75,12 +72,11 @@ def _result(part: JsonObject, response: JsonObject, path: str) -> Block:
         parts += _said(said[key]) if said.keys() == {key} else _said(said or None)  # {} says nothing
     else:
         parts += _said(said)
-    shown = response.get("parts")
-    for one in shown if isinstance(shown, list) else []:
+    for one in items(response.get("parts")):
         if isinstance(one, dict) and (seen := media(one)) is not None:
             parts.append(seen)
     text = plain_text(tuple(one for one in parts if isinstance(one, Text | Json)))
-    name = words(response.get("name"))
+    name = string(response.get("name"))
     return Block("result", path, part, _id(response), name, text=text, parts=tuple(parts), is_error=is_error)
 
 
@@ -105,9 +101,8 @@ def frame(body: JsonObject) -> Frame:
 
 def declarations(body: JsonObject) -> list[tuple[str, JsonObject]]:
     """All declared functions, with their paths."""
-    entries = body.get("tools")
     found = []
-    for index, entry in enumerate(entries if isinstance(entries, list) else []):
+    for index, entry in enumerate(items(body.get("tools"))):
         declared = field(entry, "functionDeclarations") if isinstance(entry, dict) else None
         if isinstance(entry, dict) and isinstance(declared, list):
             path = f"tools[{index}].{key_of(entry, 'functionDeclarations')}"
@@ -122,7 +117,7 @@ def _tools(body: JsonObject) -> list[Tool]:
         if not isinstance(schema, dict):
             given = one.get("parameters")
             schema = from_openapi(given) if isinstance(given, dict) else {}
-        tools.append(Tool(words(one.get("name")), path, words(one.get("description")), schema, one))
+        tools.append(Tool(string(one.get("name")), path, string(one.get("description")), schema, one))
     return tools
 
 
@@ -227,7 +222,7 @@ def _with_tools(body: JsonObject, tools: Sequence[Tool]) -> JsonObject:
         return body
     declared: list[JsonValue] = [tool.raw if tool.raw is not None else _declaration(tool) for tool in tools]
     entries = body.get("tools")
-    own = [entry for entry in entries if not _declares(entry)] if isinstance(entries, list) else []
+    own = [entry for entry in items(entries) if not _declares(entry)]
     ours: list[JsonValue] = [{"functionDeclarations": declared}] if declared else []
     listed = ours + own
     if not listed:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from tenlines.core.transcript import JsonObject, JsonValue
+from tenlines.wire.json_values import items, obj
 from tenlines.wire.mistral.encoding import CONTINUE, START
 from tenlines.wire.mistral.fields import fitted
 from tenlines.wire.mistral.inspecting import (
@@ -30,7 +31,7 @@ def amend_frame(body: JsonObject, profile: Profile) -> tuple[JsonObject, list[Ch
     """Cure the schemas of the tools."""
     tools = body.get("tools")
     changes: list[Change] = []
-    entries = tools if isinstance(tools, list) else []
+    entries = items(tools)
     mended = [_tool(entry, f"tools[{index}]", changes) for index, entry in enumerate(entries)]
     return ({**body, "tools": mended}, changes) if changes else (body, [])
 
@@ -39,8 +40,7 @@ def _tool(entry: JsonValue, path: str, changes: list[Change]) -> JsonValue:
     function = entry.get("function") if isinstance(entry, dict) else None
     if not isinstance(entry, dict) or not isinstance(function, dict) or not broken(function.get("parameters")):
         return entry
-    given = function.get("parameters")
-    schema = convert(given if isinstance(given, dict) else {}, "mistral").schema
+    schema = convert(obj(function.get("parameters")), "mistral").schema
     changes.append(Change("SCHEMA-SUBSET", f"{path}.function.parameters", "Left out of the schema what is not valid."))
     return {**entry, "function": {**function, "parameters": schema}}
 
@@ -78,7 +78,7 @@ def _begins_badly(turns: list[Turn], is_last: bool) -> bool:
 
 
 def _without_prefix(turn: Turn) -> Turn:
-    raw = turn.raw if isinstance(turn.raw, dict) else {}
+    raw = obj(turn.raw)
     return msgspec.structs.replace(turn, raw={key: value for key, value in raw.items() if key != "prefix"})
 
 

@@ -12,8 +12,9 @@ from tenlines.core.transcript import JsonObject, JsonValue, Opaque, Reply, StopR
 from tenlines.errors import MalformedReply
 from tenlines.wire.errors import error_from
 from tenlines.wire.ids import Names
+from tenlines.wire.json_values import excerpt, items, string
 from tenlines.wire.openai_chat.decoding import checked as checked_chat
-from tenlines.wire.openai_chat.decoding import excerpt, id_of, name_and_arguments
+from tenlines.wire.openai_chat.decoding import id_of, name_and_arguments
 from tenlines.wire.usage import count, inclusive
 
 NO_ID = "null"
@@ -90,7 +91,7 @@ def chunks_of(content: JsonValue) -> list[JsonObject]:
     """Content as chunks, those of text alone as well; what is neither text nor an object is no chunk."""
     if isinstance(content, str):
         return [{"type": "text", "text": content}] if content else []
-    return [chunk for chunk in content if isinstance(chunk, dict)] if isinstance(content, list) else []
+    return [chunk for chunk in items(content) if isinstance(chunk, dict)]
 
 
 def assemble(
@@ -102,7 +103,6 @@ def assemble(
         RemoteError: The reason says that the server failed.
     """
     payload = None if all(map(_is_text, chunks)) else encodable_value(_payload(chunks, len(calls)))
-    model = ending.get("model")
     return Reply(
         text=encodable("".join(text for chunk in chunks if _is_text(chunk) and isinstance(text := chunk["text"], str))),
         calls=tuple(
@@ -116,7 +116,7 @@ def assemble(
         stop=_stop(ending.get("finish_reason"), bool(calls), remarks),
         usage=decode_usage(ending.get("usage"), remarks),
         opaque=() if payload is None else (Opaque(reading.provider, reading.model, payload),),
-        model=encodable(model) if isinstance(model, str) else "",
+        model=encodable(string(ending.get("model"))),
         remarks=tuple(remarks),
     )
 

@@ -21,6 +21,7 @@ from tenlines.core.transcript import (
 )
 from tenlines.wire import encoder
 from tenlines.wire.ids import Ids, Names
+from tenlines.wire.json_values import string
 from tenlines.wire.parts import NOTE_PREFIX, data_url, part_text, plain_text
 from tenlines.wire.profile import Profile, Target, family
 from tenlines.wire.schemas import convert
@@ -68,7 +69,7 @@ class Encoder(encoder.Encoder):
         """The role of the last entry."""
         last = self._entries[-1] if self._entries else None
         role = last.get("role") if isinstance(last, dict) else None
-        return role if isinstance(role, str) else ""
+        return string(role)
 
     def _speak(self, content: JsonValue) -> None:
         if self._role() == "tool" and not self._profile.has("user_after_tool"):

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from tenlines.core.outcomes import quote
 from tenlines.core.transcript import JsonObject
+from tenlines.wire.json_values import obj
 from tenlines.wire.mistral.encoding import NAME_PATTERN
 from tenlines.wire.rules import Change
 from tenlines.wire.turns import Block, Turn
@@ -100,7 +101,7 @@ def _renamed(turn: Turn, block: Block, name: str, changes: list[Change]) -> Turn
 
 
 def _without(turn: Turn, fields: list[str]) -> Turn:
-    raw: JsonObject = turn.raw if isinstance(turn.raw, dict) else {}
+    raw: JsonObject = obj(turn.raw)
     kept: JsonObject = {key: value for key, value in raw.items() if key not in fields}
     blocks = tuple(replace(block, raw=kept) if block.raw is raw else block for block in turn.blocks)
     return replace(turn, raw=kept, blocks=blocks)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from tenlines.core.transcript import JsonObject, JsonValue
 from tenlines.wire.format import Inspector as BaseInspector
+from tenlines.wire.json_values import items
 from tenlines.wire.mistral import fields
 from tenlines.wire.profile import Artefact, Profile
 from tenlines.wire.rules import Diagnostic, Rule
@@ -24,7 +25,7 @@ class Inspector(BaseInspector):
     def frame(self, body: JsonObject) -> Iterator[Diagnostic]:
         """The schemas of the tools."""
         tools = body.get("tools")
-        for index, entry in enumerate(tools if isinstance(tools, list) else []):
+        for index, entry in enumerate(items(tools)):
             function = entry.get("function") if isinstance(entry, dict) else None
             if isinstance(function, dict) and (problem := broken(function.get("parameters"))):
                 yield self._found("MIS-9", f"tools[{index}].function.parameters", problem)

@@ -20,6 +20,7 @@ import re
 from collections.abc import Mapping
 
 from tenlines.core.transcript import JsonObject, JsonValue
+from tenlines.wire.json_values import string
 from tenlines.wire.mistral.encoding import NAME_PATTERN, NAMED, NINE
 from tenlines.wire.profile import Profile, Situation, TurnRole
 from tenlines.wire.rules import Rule
@@ -322,7 +323,7 @@ def profile(context: Mapping[str, str | bool]) -> Profile:
         provider="mistral",
         as_of=AS_OF,
         sources="the open validator (mistral-common 1.13.1); for the hosted API also refusals that people quoted",
-        model=model if isinstance(model, str) else "",
+        model=string(model),
         faults=faults,
         id_pattern=NINE if newest < 13 else NAMED,
         arguments="either",

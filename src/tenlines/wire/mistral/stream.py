@@ -5,8 +5,8 @@ from __future__ import annotations
 from tenlines.core.transcript import JsonObject, JsonValue, Reply
 from tenlines.errors import ConnectionFailed, MalformedReply
 from tenlines.wire.format import Piece
+from tenlines.wire.json_values import excerpt, items, string
 from tenlines.wire.mistral.decoding import NO_ID, TOO_DEEP, Reading, assemble, checked, chunks_of, decode_usage
-from tenlines.wire.openai_chat.decoding import excerpt
 from tenlines.wire.openai_chat.stream import CallAssembly
 
 
@@ -42,8 +42,7 @@ class StreamDecoder:
         delta = choice.get("delta")
         if not isinstance(delta, dict):
             return Piece(usage=usage)
-        entries = delta.get("tool_calls")
-        for entry in entries if isinstance(entries, list) else []:
+        for entry in items(delta.get("tool_calls")):
             if not isinstance(entry, dict):
                 raise MalformedReply("a tool call of the stream is not an object", excerpt(chunk))
             self._calls.take({**entry, "id": None} if entry.get("id") == NO_ID else entry)
@@ -152,7 +151,7 @@ def _merged(thoughts: list[JsonValue]) -> JsonValue:
 
 
 def _said(value: JsonValue) -> str:
-    return value if isinstance(value, str) else ""
+    return string(value)
 
 
 def _thought(thinking: JsonValue) -> str:

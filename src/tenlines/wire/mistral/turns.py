@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from tenlines.core.transcript import File, Image, JsonObject, JsonValue, Part, Text, text_of
 from tenlines.wire.format import Frame
+from tenlines.wire.json_values import items, obj, string
 from tenlines.wire.parts import data_url, part_text, plain_text
 from tenlines.wire.turns import Block, Role, Tool, Turn
 
@@ -26,20 +27,18 @@ def frame(body: JsonObject) -> Frame:
 
 
 def _tool_entries(body: JsonObject) -> list[JsonValue]:
-    tools = body.get("tools")
-    return tools if isinstance(tools, list) else []
+    return items(body.get("tools"))
 
 
 def _tool(entry: JsonValue, path: str) -> Tool | None:
     function = entry.get("function") if isinstance(entry, dict) else None
     if not isinstance(function, dict):
         return None
-    parameters = function.get("parameters")
     return Tool(
-        _string(function.get("name")),
+        string(function.get("name")),
         path,
-        _string(function.get("description")),
-        parameters if isinstance(parameters, dict) else {},
+        string(function.get("description")),
+        obj(function.get("parameters")),
         entry,
     )
 
@@ -48,14 +47,13 @@ def unfold(message: JsonValue, path: str) -> Turn:
     """One message as a turn; total."""
     if not isinstance(message, dict):
         return Turn("unknown", (), path, message)
-    wire_role = _string(message.get("role"))
+    wire_role = string(message.get("role"))
     role = ROLES.get(wire_role, "unknown")
     content = _content(message.get("content"), f"{path}.content")
     if role == "tool":
         blocks = [_result(message, content, path)]
     else:
-        entries = message.get("tool_calls")
-        calls = enumerate(entries if isinstance(entries, list) else [])
+        calls = enumerate(items(message.get("tool_calls")))
         blocks = content + [_call(entry, f"{path}.tool_calls[{index}]") for index, entry in calls]
     return Turn(role, tuple(blocks), path, message, wire_role)
 
@@ -75,18 +73,18 @@ def _chunk(chunk: JsonValue, path: str) -> Block:
     if not isinstance(chunk, dict) or not isinstance(kind, str):
         return Block("other", path, chunk)
     if kind == "text" and isinstance(chunk.get("text"), str):
-        return Block("text", path, chunk, text=_string(chunk["text"]))
+        return Block("text", path, chunk, text=string(chunk["text"]))
     if kind in ("image_url", "input_audio", "audio_url", "document_url", "file"):
         return Block("media", path, chunk, parts=_media(kind, chunk))
     if kind == "thinking":
-        return Block("reasoning", path, chunk, text=_thought(chunk), signature=_string(chunk.get("signature")))
+        return Block("reasoning", path, chunk, text=_thought(chunk), signature=string(chunk.get("signature")))
     return Block("other", path, chunk)
 
 
 def _media(kind: str, chunk: JsonObject) -> tuple[Part, ...]:
     """The content of an image or an audio chunk; nothing when it is only referred to, or broken."""
     held = chunk.get(kind)
-    address = _string(held.get("url")) if isinstance(held, dict) else _string(held)
+    address = string(held.get("url")) if isinstance(held, dict) else string(held)
     match = _DATA_URL.match(address)
     data = _decoded(address[match.end() :] if match else address)
     if kind == "image_url":
@@ -110,8 +108,8 @@ def _decoded(text: str) -> bytes:
 def _thought(chunk: JsonObject) -> str:
     thinking = chunk.get("thinking")
     if isinstance(thinking, list):
-        return "".join(_string(one.get("text")) for one in thinking if isinstance(one, dict))
-    return _string(thinking)
+        return "".join(string(one.get("text")) for one in thinking if isinstance(one, dict))
+    return string(thinking)
 
 
 def _result(message: JsonObject, content: list[Block], path: str) -> Block:
@@ -123,7 +121,7 @@ def _result(message: JsonObject, content: list[Block], path: str) -> Block:
         path,
         message,
         id=id_in(message.get("tool_call_id")),
-        name=_string(message.get("name")),
+        name=string(message.get("name")),
         text=text_of(tuple(parts)),
         parts=tuple(parts),
     )
@@ -132,19 +130,14 @@ def _result(message: JsonObject, content: list[Block], path: str) -> Block:
 def _call(entry: JsonValue, path: str) -> Block:
     if not isinstance(entry, dict):
         return Block("call", path, entry)
-    function = entry.get("function")
-    held = function if isinstance(function, dict) else {}
-    name = _string(held.get("name"))
+    held = obj(entry.get("function"))
+    name = string(held.get("name"))
     return Block("call", path, entry, id=id_in(entry.get("id")), name=name, arguments=held.get("arguments"))
 
 
 def id_in(value: JsonValue) -> str:
     """An id as it stands; `null` in quotes is none either."""
-    return "" if value == "null" else _string(value)
-
-
-def _string(value: JsonValue) -> str:
-    return value if isinstance(value, str) else ""
+    return "" if value == "null" else string(value)
 
 
 # --- from turns to JSON -----------------------------------------------------------------------------
@@ -160,7 +153,7 @@ def fold(turn: Turn) -> JsonValue:
     results = turn.of("result")
     if results:
         return _fold_result(results[0])
-    old = raw if isinstance(raw, dict) else {}
+    old = obj(raw)
     body: JsonObject = {**old, "role": _role(turn)}
     calls: list[JsonValue] = [_call_json(block) for block in turn.of("call")]
     content = [block for block in turn.blocks if block.kind not in ("call", "result")]

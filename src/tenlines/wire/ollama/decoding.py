@@ -8,7 +8,8 @@ from tenlines.core.transcript import JsonObject, JsonValue, Opaque, Reply, StopR
 from tenlines.errors import ConnectionFailed, MalformedReply
 from tenlines.wire import usage
 from tenlines.wire.format import Piece
-from tenlines.wire.openai_chat.decoding import checked, dumped, excerpt, id_of
+from tenlines.wire.json_values import excerpt, items, string
+from tenlines.wire.openai_chat.decoding import checked, dumped, id_of
 
 _STOPS: dict[str, StopReason] = {"stop": "end", "length": "length", "load": "unknown", "unload": "unknown"}
 
@@ -53,11 +54,10 @@ class StreamDecoder:
             return Piece()
         if not isinstance(message, dict):
             raise MalformedReply("a chunk of the stream has a message that is not an object", excerpt(chunk))
-        text, thinking = _string(message.get("content")), _string(message.get("thinking"))
+        text, thinking = string(message.get("content")), string(message.get("thinking"))
         self._text.append(text)
         self._thinking.append(thinking)
-        calls = message.get("tool_calls")
-        for entry in calls if isinstance(calls, list) else []:
+        for entry in items(message.get("tool_calls")):
             self._calls.append(_call(entry, chunk))
         return Piece(text, thinking)
 
@@ -105,8 +105,4 @@ def _call(entry: JsonValue, chunk: JsonValue) -> ToolCall:
         text = arguments or "{}"
     else:
         text = dumped(arguments)
-    return ToolCall(encodable(id_of(entry)), encodable(_string(function.get("name"))), encodable(text))
-
-
-def _string(value: JsonValue) -> str:
-    return value if isinstance(value, str) else ""
+    return ToolCall(encodable(id_of(entry)), encodable(string(function.get("name"))), encodable(text))

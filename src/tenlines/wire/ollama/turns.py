@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from tenlines.core.transcript import Image, JsonObject, JsonValue, Text
 from tenlines.wire.format import Frame
+from tenlines.wire.json_values import items, obj, string
 from tenlines.wire.openai_chat import turns as chat
 from tenlines.wire.parts import part_text, plain_text
 from tenlines.wire.turns import Block, Role, Tool, Turn
@@ -38,7 +39,7 @@ def unfold(message: JsonValue, path: str) -> Turn:
     """One message as a turn; total."""
     if not isinstance(message, dict):
         return Turn("unknown", (), path, message)
-    wire_role = _string(message.get("role"))
+    wire_role = string(message.get("role"))
     role = ROLES.get(wire_role, "unknown")
     blocks = [_result(message, path)] if role == "tool" else _blocks(message, path)
     return Turn(role, tuple(blocks), path, message, wire_role)
@@ -48,23 +49,22 @@ def _blocks(message: JsonObject, path: str) -> list[Block]:
     blocks = []
     thinking, content, calls = message.get("thinking"), message.get("content"), message.get("tool_calls")
     if thinking is not None:
-        blocks.append(Block("reasoning", f"{path}.thinking", thinking, text=_string(thinking)))
+        blocks.append(Block("reasoning", f"{path}.thinking", thinking, text=string(thinking)))
     if isinstance(content, str):
         if content or not calls:  # empty text beside calls stands for none
             blocks.append(Block("text", f"{path}.content", content, text=content))
     elif content is not None:
         blocks.append(Block("other", f"{path}.content", content))
-    images = message.get("images")
-    for index, image in enumerate(images if isinstance(images, list) else []):
+    for index, image in enumerate(items(message.get("images"))):
         blocks.append(_image(image, f"{path}.images[{index}]"))
-    for index, entry in enumerate(calls if isinstance(calls, list) else []):
+    for index, entry in enumerate(items(calls)):
         blocks.append(_call(entry, f"{path}.tool_calls[{index}]"))
     return blocks
 
 
 def _image(image: JsonValue, path: str) -> Block:
     try:
-        data = base64.b64decode(_string(image), validate=True)
+        data = base64.b64decode(string(image), validate=True)
     except ValueError:
         data = b""
     return Block("media", path, image, parts=(Image("image/*", data),) if data else ())
@@ -74,8 +74,8 @@ def _call(entry: JsonValue, path: str) -> Block:
     function = entry.get("function") if isinstance(entry, dict) else None
     if not isinstance(entry, dict) or not isinstance(function, dict):
         return Block("call", path, entry)
-    name, arguments = _string(function.get("name")), function.get("arguments")
-    return Block("call", path, entry, id=_string(entry.get("id")), name=name, arguments=arguments)
+    name, arguments = string(function.get("name")), function.get("arguments")
+    return Block("call", path, entry, id=string(entry.get("id")), name=name, arguments=arguments)
 
 
 def _result(message: JsonObject, path: str) -> Block:
@@ -84,15 +84,11 @@ def _result(message: JsonObject, path: str) -> Block:
         "result",
         path,
         message,
-        id=_string(message.get("tool_call_id")),
-        name=_string(message.get("tool_name")) or _string(message.get("name")),
-        text=_string(content),
+        id=string(message.get("tool_call_id")),
+        name=string(message.get("tool_name")) or string(message.get("name")),
+        text=string(content),
         parts=(Text(content),) if isinstance(content, str) else (),
     )
-
-
-def _string(value: JsonValue) -> str:
-    return value if isinstance(value, str) else ""
 
 
 # --- from turns to JSON -----------------------------------------------------------------------------
@@ -105,7 +101,7 @@ def fold(turn: Turn) -> JsonValue:
         return raw
     if raw is not None and unfold(raw, turn.path) == turn:
         return raw
-    old = raw if isinstance(raw, dict) else {}
+    old = obj(raw)
     results = turn.of("result")
     if results and isinstance(results[0].raw, dict):
         return results[0].raw
@@ -167,9 +163,8 @@ def _call_json(block: Block, message: JsonObject) -> JsonValue:
     old: JsonValue = None
     if found is not None and isinstance(entries, list) and int(found[1]) < len(entries):
         old = entries[int(found[1])]
-    kept = old if isinstance(old, dict) else {}
-    held = kept.get("function")
-    inner: JsonObject = {**(held if isinstance(held, dict) else {}), "name": block.name, "arguments": block.arguments}
+    kept = obj(old)
+    inner: JsonObject = {**obj(kept.get("function")), "name": block.name, "arguments": block.arguments}
     entry: JsonObject = {**kept, "function": inner}
     if block.id:
         entry["id"] = block.id

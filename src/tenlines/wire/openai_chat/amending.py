@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from tenlines.core.transcript import JsonObject, JsonValue
+from tenlines.wire.json_values import obj, string
 from tenlines.wire.openai_chat.encoding import CONTINUE, EMPTY, REASONING_FIELDS, is_refused
 from tenlines.wire.openai_chat.inspecting import (
     CALL_TYPES,
@@ -70,7 +71,7 @@ def _most_wanted(tools: list[JsonValue], messages: JsonValue) -> list[JsonValue]
 def _tool_name(entry: JsonValue) -> str:
     function = entry.get("function") if isinstance(entry, dict) else None
     name = function.get("name") if isinstance(function, dict) else None
-    return name if isinstance(name, str) else ""
+    return string(name)
 
 
 _NAMELESS: JsonObject = {"name": "unnamed", "parameters": {"type": "object", "properties": {}}}
@@ -86,7 +87,7 @@ def _amend_tool(entry: JsonValue, profile: Profile) -> tuple[JsonValue, str]:
         return {**entry, "function": _NAMELESS | function}, "Gave a tool the name or the parameters that it lacked."
     parameters = function.get("parameters")
     if function.get("strict") is True and profile.has("OAI-C-24") and problems(parameters, "openai_strict"):
-        schema = convert(parameters if isinstance(parameters, dict) else {}, "openai_strict").schema
+        schema = convert(obj(parameters), "openai_strict").schema
         if problems(schema, "openai_strict"):
             said = "Took the mark `strict` off a tool whose parameters cannot be strict."
             return {**entry, "function": {**function, "strict": False}}, said
@@ -152,7 +153,7 @@ def _cure_content(message: JsonObject, turn: Turn, profile: Profile) -> list[Cha
     content, path = message.get("content"), f"{turn.path}.content"
     if profile.has("OAI-C-3") and content is not None and not isinstance(content, str | list):
         text = content.get("text") if isinstance(content, dict) else None
-        message["content"] = text if isinstance(text, str) else ""
+        message["content"] = string(text)
         said = f"Replaced content that was {kind_of(content)} by {'its text' if message['content'] else 'empty text'}."
         return [Change("EMPTY-MSG", path, said)]
     if profile.has("OAI-C-3") and not content and _only_reasons(message, turn):

@@ -15,6 +15,7 @@ from tenlines.core.transcript import JsonObject, JsonValue, Opaque, Reply, StopR
 from tenlines.errors import MalformedReply
 from tenlines.wire import usage
 from tenlines.wire.errors import error_from
+from tenlines.wire.json_values import excerpt, obj, string
 from tenlines.wire.openai_chat.encoding import REASONING_FIELDS
 
 # --- decoding ---------------------------------------------------------------------------------------
@@ -88,14 +89,13 @@ def assemble(pieces: Pieces, ending: Ending, data: JsonObject, origin: Opaque, r
     payload = {field: _sound(value) for field, value in pieces.reasoning.items()}
     if any(extra is not None for extra in pieces.extras):
         payload["extra_content"] = _sound(pieces.extras)
-    model = data.get("model")
     return Reply(
         text=encodable(pieces.text or pieces.refusal),
         calls=tuple(ToolCall(*map(encodable, (call.id, call.name, call.arguments))) for call in pieces.calls),
         stop=stop,
         usage=decode_usage(usage_of(data), remarks),
         opaque=(msgspec.structs.replace(origin, payload=payload),) if payload else (),
-        model=encodable(model) if isinstance(model, str) else "",
+        model=encodable(string(data.get("model"))),
         remarks=tuple(remarks),
     )
 
@@ -177,7 +177,6 @@ def name_and_arguments(entry: JsonObject) -> tuple[str, str]:
         function = entry.get("custom")
     if not isinstance(function, dict):
         return "", ""
-    name = function.get("name")
     arguments = function.get("arguments", function.get("input"))
     if arguments is None:
         text = ""
@@ -185,7 +184,7 @@ def name_and_arguments(entry: JsonObject) -> tuple[str, str]:
         text = arguments
     else:
         text = dumped(arguments)  # Ollama and others send the object itself
-    return name if isinstance(name, str) else "", text
+    return string(function.get("name")), text
 
 
 def dumped(arguments: JsonValue) -> str:
@@ -213,14 +212,6 @@ def _sound(value: JsonValue) -> JsonValue:
     return sound
 
 
-def excerpt(data: JsonValue) -> str:
-    """The beginning of a JSON value, for an error."""
-    try:
-        return encodable(json.dumps(data, ensure_ascii=False))[:500]
-    except RecursionError:
-        return "(nested too deeply to be shown)"
-
-
 # --- usage ------------------------------------------------------------------------------------------
 
 
@@ -239,8 +230,7 @@ def decode_usage(data: JsonValue, remarks: list[str]) -> Usage | None:
     if not isinstance(data, dict):
         return None
     total_in, total_out = usage.count(data.get("prompt_tokens")), usage.count(data.get("completion_tokens"))
-    details = data.get("prompt_tokens_details")
-    details = details if isinstance(details, dict) else {}
+    details = obj(data.get("prompt_tokens_details"))
     cached = _most(
         details.get("cached_tokens"),
         data.get("prompt_cache_hit_tokens"),
@@ -250,8 +240,7 @@ def decode_usage(data: JsonValue, remarks: list[str]) -> Usage | None:
     hit, missed = data.get("prompt_cache_hit_tokens"), data.get("prompt_cache_miss_tokens")
     if total_in is None:
         total_in = usage.total(usage.count(hit), usage.count(missed))  # DeepSeek's two parts of the input
-    out_details = data.get("completion_tokens_details")
-    out_details = out_details if isinstance(out_details, dict) else {}
+    out_details = obj(data.get("completion_tokens_details"))
     reasoning = _most(out_details.get("reasoning_tokens"), data.get("reasoning_tokens"))
     counted = usage.count(data.get("total_tokens"))
     if total_out is not None and reasoning and counted == (total_in or 0) + total_out + reasoning:

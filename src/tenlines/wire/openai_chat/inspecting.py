@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from tenlines.core.transcript import JsonObject, JsonValue
 from tenlines.wire.format import Inspector as BaseInspector
+from tenlines.wire.json_values import items
 from tenlines.wire.openai_chat.encoding import REASONING_FIELDS, is_refused
 from tenlines.wire.profile import Artefact, Profile
 from tenlines.wire.rules import Diagnostic, Rule
@@ -44,7 +45,7 @@ class Inspector(BaseInspector):
     def frame(self, body: JsonObject) -> Iterator[Diagnostic]:
         """Tools and parameters."""
         tools = body.get("tools")
-        entries = tools if isinstance(tools, list) else []
+        entries = items(tools)
         if tools is not None and not isinstance(tools, list) and self._has("OAI-C-18"):
             yield self._found("OAI-C-18", "tools", "tools is not a list")
         if len(entries) > MOST_TOOLS and self._has("OAI-C-18"):

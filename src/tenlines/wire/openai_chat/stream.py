@@ -9,6 +9,7 @@ from itertools import pairwise
 from tenlines.core.transcript import JsonObject, JsonValue, Opaque, Reply, ToolCall
 from tenlines.errors import ConnectionFailed, MalformedReply
 from tenlines.wire.format import Piece
+from tenlines.wire.json_values import excerpt, items
 from tenlines.wire.openai_chat.decoding import (
     Ending,
     Pieces,
@@ -16,7 +17,6 @@ from tenlines.wire.openai_chat.decoding import (
     checked,
     decode_ending,
     decode_usage,
-    excerpt,
     id_of,
     name_and_arguments,
     text_of_content,
@@ -75,7 +75,7 @@ class StreamDecoder:
         entries = delta.get("tool_calls")
         if entries is None and isinstance(delta.get("function_call"), dict):
             entries = [{"function": delta["function_call"]}]
-        for entry in entries if isinstance(entries, list) else []:
+        for entry in items(entries):
             if not isinstance(entry, dict):
                 raise MalformedReply("a tool call of the stream is not an object", excerpt(chunk))
             self._calls.take(entry)

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 from tenlines.core.transcript import File, Image, JsonObject, JsonValue, Part, Text, text_of
 from tenlines.wire.format import Frame
+from tenlines.wire.json_values import items, obj, string
 from tenlines.wire.openai_chat.encoding import REASONING_FIELDS, part_json
 from tenlines.wire.parts import plain_text
 from tenlines.wire.turns import Block, Role, Tool, Turn
@@ -34,8 +35,7 @@ ROLES: dict[str, Role] = {
 
 def frame(body: JsonObject) -> Frame:
     """Tools of a body; there are no system prompts beside the messages."""
-    tools = body.get("tools")
-    found = (_tool(entry, f"tools[{index}]") for index, entry in enumerate(tools if isinstance(tools, list) else []))
+    found = (_tool(entry, f"tools[{index}]") for index, entry in enumerate(items(body.get("tools"))))
     return Frame((), tuple(tool for tool in found if tool is not None))
 
 
@@ -46,12 +46,11 @@ def _tool(entry: JsonValue, path: str) -> Tool | None:
     function = entry.get("function") or entry.get("custom")
     if not isinstance(function, dict):
         return None
-    parameters = function.get("parameters")
     return Tool(
-        _string(function.get("name")),
+        string(function.get("name")),
         path,
-        _string(function.get("description")),
-        parameters if isinstance(parameters, dict) else {},
+        string(function.get("description")),
+        obj(function.get("parameters")),
         entry,
     )
 
@@ -60,7 +59,7 @@ def unfold(message: JsonValue, path: str) -> Turn:
     """One message as a turn; total."""
     if not isinstance(message, dict):
         return Turn("unknown", (), path, message)
-    wire_role = _string(message.get("role"))
+    wire_role = string(message.get("role"))
     role = ROLES.get(wire_role, "unknown")
     is_model = role in ("assistant", "unknown")
     calls = _calls(message, path) if role != "tool" else []
@@ -103,16 +102,16 @@ def _media(kind: str, held: JsonValue) -> tuple[Part, ...]:
     if not isinstance(held, dict):
         return ()
     if kind == "input_audio":
-        data = _decoded(_string(held.get("data")))
-        return (File(f"audio/{_string(held.get('format')) or 'wav'}", data),) if data else ()
-    address = _string(held.get("url") or held.get("file_data"))
+        data = _decoded(string(held.get("data")))
+        return (File(f"audio/{string(held.get('format')) or 'wav'}", data),) if data else ()
+    address = string(held.get("url") or held.get("file_data"))
     if not address:
         return ()
     match = _DATA_URL.match(address)
     data = _decoded(address[match.end() :]) if match else b""
     media_type = (match[1] if match else "") or ("image/*" if kind == "image_url" else "application/octet-stream")
     if kind == "file":
-        return (File(media_type, data, _string(held.get("filename"))),) if data else ()
+        return (File(media_type, data, string(held.get("filename"))),) if data else ()
     return (Image(media_type, data, "" if match else address),)
 
 
@@ -137,8 +136,8 @@ def _result(message: JsonObject, path: str) -> Block:
         "result",
         path,
         message,
-        id=LEGACY_ID if is_legacy else _string(message.get("tool_call_id")),
-        name=_string(message.get("name")),
+        id=LEGACY_ID if is_legacy else string(message.get("tool_call_id")),
+        name=string(message.get("name")),
         text=text_of(tuple(parts)),
         parts=tuple(parts),
     )
@@ -155,19 +154,17 @@ def _reasoning(message: JsonObject, path: str) -> list[Block]:
 def _reasoning_text(value: JsonValue) -> str:
     if isinstance(value, str):
         return value
-    texts = [part.get("text") for part in value if isinstance(part, dict)] if isinstance(value, list) else []
+    texts = [part.get("text") for part in items(value) if isinstance(part, dict)]
     return "".join(text for text in texts if isinstance(text, str))
 
 
 def _calls(message: JsonObject, path: str) -> list[Block]:
-    entries = message.get("tool_calls")
     blocks = [
-        _call(entry, f"{path}.tool_calls[{index}]")
-        for index, entry in enumerate(entries if isinstance(entries, list) else [])
+        _call(entry, f"{path}.tool_calls[{index}]") for index, entry in enumerate(items(message.get("tool_calls")))
     ]
     legacy = message.get("function_call")
     if isinstance(legacy, dict):
-        name, arguments = _string(legacy.get("name")), legacy.get("arguments")
+        name, arguments = string(legacy.get("name")), legacy.get("arguments")
         blocks.append(Block("call", f"{path}.function_call", legacy, id=LEGACY_ID, name=name, arguments=arguments))
     return blocks
 
@@ -178,13 +175,13 @@ def _call(entry: JsonValue, path: str) -> Block:
     function = entry.get("function")
     if not isinstance(function, dict):
         function = entry.get("custom")
-    held = function if isinstance(function, dict) else {}
+    held = obj(function)
     return Block(
         "call",
         path,
         entry,
-        id=_string(entry.get("id")),
-        name=_string(held.get("name")),
+        id=string(entry.get("id")),
+        name=string(held.get("name")),
         arguments=held.get("arguments", held.get("input")),
         signature=_signature(entry.get("extra_content")),
     )
@@ -193,11 +190,7 @@ def _call(entry: JsonValue, path: str) -> Block:
 def _signature(extra: JsonValue) -> str:
     """The signed thought that Gemini's compatible endpoint puts beside a call."""
     google = extra.get("google") if isinstance(extra, dict) else None
-    return _string(google.get("thought_signature")) if isinstance(google, dict) else ""
-
-
-def _string(value: JsonValue) -> str:
-    return value if isinstance(value, str) else ""
+    return string(obj(google).get("thought_signature"))
 
 
 # --- from turns to JSON -----------------------------------------------------------------------------
@@ -208,9 +201,8 @@ def fold_frame(body: JsonObject, system: Sequence[Turn], tools: Sequence[Tool]) 
     if tuple(tools) == frame(body).tools:
         return body
     waiting = list(tools)
-    old = body.get("tools")
     entries: list[JsonValue] = []
-    for entry in old if isinstance(old, list) else []:
+    for entry in items(body.get("tools")):
         if _tool(entry, "") is None:
             entries.append(entry)
         elif waiting:
@@ -239,7 +231,7 @@ def fold(turn: Turn) -> JsonValue:
     results = turn.of("result")
     if results:
         return _fold_result(results[0], raw)
-    old = raw if isinstance(raw, dict) else {}
+    old = obj(raw)
     body: JsonObject = {"role": _role(turn)}
     calls, legacy = [], None
     for block in turn.of("call"):
@@ -272,7 +264,7 @@ def _role(turn: Turn) -> JsonValue:
 def _fold_result(block: Block, raw: JsonValue) -> JsonObject:
     if isinstance(block.raw, dict):
         return block.raw
-    old = raw if isinstance(raw, dict) and ROLES.get(_string(raw.get("role"))) == "tool" else {}
+    old = raw if isinstance(raw, dict) and ROLES.get(string(raw.get("role"))) == "tool" else {}
     is_legacy = block.id == LEGACY_ID
     body: JsonObject = {"role": "function", "name": block.name} if is_legacy else {"role": "tool"}
     if not is_legacy:
@@ -316,7 +308,7 @@ def _call_json(block: Block, message: JsonObject) -> JsonValue:
         old = _old_call(message, block.path)
     kind, field = ("custom", "input") if isinstance(old.get("custom"), dict) else ("function", "arguments")
     held = old.get(kind)
-    inner: JsonObject = {**(held if isinstance(held, dict) else {}), "name": block.name, field: block.arguments}
+    inner: JsonObject = {**obj(held), "name": block.name, field: block.arguments}
     entry: JsonObject = {**old, "id": block.id, "type": kind, kind: inner}
     if block.signature and "extra_content" not in entry:
         entry["extra_content"] = {"google": {"thought_signature": block.signature}}
@@ -330,7 +322,7 @@ def _old_call(message: JsonObject, path: str) -> JsonObject:
     if found is None or not isinstance(entries, list) or int(found[1]) >= len(entries):
         return {}
     old = entries[int(found[1])]
-    return old if isinstance(old, dict) else {}
+    return obj(old)
 
 
 def _legacy_json(block: Block) -> JsonValue:

@@ -13,6 +13,7 @@ from tenlines.core.outcomes import encodable, encodable_value
 from tenlines.core.transcript import JsonObject, JsonValue, Opaque, Reply, StopReason, ToolCall, Usage
 from tenlines.errors import MalformedReply
 from tenlines.wire.errors import error_from
+from tenlines.wire.json_values import excerpt, obj, string
 from tenlines.wire.openai_responses.encoding import CUSTOM_CALL, is_message
 from tenlines.wire.usage import count, inclusive
 
@@ -110,14 +111,13 @@ def assemble(items: Sequence[JsonValue], response: JsonObject, reading: Reading,
         stop = "length"
         remarks.append(f"the reply has all of the {reading.limit} output tokens that were allowed: taken as cut off")
     payload: JsonValue = {"blocks": encodable_value(pieces.blocks)}
-    model = response.get("model")
     return Reply(
         text=encodable("\n\n".join(pieces.texts) or "\n\n".join(pieces.refusals)),
         calls=tuple(pieces.calls),
         stop=stop,
         usage=usage,
         opaque=(Opaque(reading.provider, reading.model, payload),) if pieces.is_more_than_plain else (),
-        model=encodable(model) if isinstance(model, str) else "",
+        model=encodable(string(response.get("model"))),
         remarks=tuple(encodable(remark) for remark in remarks),
     )
 
@@ -148,7 +148,7 @@ class _Pieces:
         else:
             self.is_more_than_plain = True
             self.blocks.append(item)
-            if _string(item.get("type")) not in _SERVERS_OWN:
+            if string(item.get("type")) not in _SERVERS_OWN:
                 self._remarks.append(
                     f"an item of type {excerpt(item.get('type'))[:60]} was kept; nothing was done with it"
                 )
@@ -162,7 +162,7 @@ class _Pieces:
             field = "refusal" if kind == "refusal" else "text"
             text = part.get(field) if isinstance(part, dict) else None
             if kind in ("output_text", "text", "refusal"):
-                said[field] += text if isinstance(text, str) else ""
+                said[field] += string(text)
             else:
                 self.is_more_than_plain = True
                 self._remarks.append(f"a part of type {excerpt(kind)[:60]} of a message was kept; it is not shown")
@@ -173,8 +173,8 @@ class _Pieces:
 
     def _call(self, item: JsonObject) -> None:
         """The call, and in its place a block with its position and what else must go back with it."""
-        call_id = _string(item.get("call_id")) or _string(item.get("id"))
-        name = self._own_name(encodable(_string(item.get("name"))))
+        call_id = string(item.get("call_id")) or string(item.get("id"))
+        name = self._own_name(encodable(string(item.get("name"))))
         written = {"call_id", "name", "arguments", "status", "type"}
         block: JsonObject = {"call": len(self.calls)}
         if item["type"] == CUSTOM_CALL:
@@ -194,10 +194,6 @@ def _argument_text(arguments: JsonValue) -> str:
     if arguments is None:
         return ""
     return arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
-
-
-def _string(value: JsonValue) -> str:
-    return value if isinstance(value, str) else ""
 
 
 # --- how it ended -----------------------------------------------------------------------------------
@@ -241,7 +237,7 @@ def decode_usage(data: JsonValue, remarks: list[str]) -> Usage | None:
     if not isinstance(data, dict):
         return None
     details, out_details = data.get("input_tokens_details"), data.get("output_tokens_details")
-    details = details if isinstance(details, dict) else {}
+    details = obj(details)
     cached = count(details.get("cached_tokens"))
     return inclusive(
         count(data.get("input_tokens")),
@@ -270,11 +266,3 @@ def is_deeper_than(levels: int, value: object) -> bool:
         if not level:
             return False
     return True
-
-
-def excerpt(data: JsonValue) -> str:
-    """The beginning of a JSON value, for an error."""
-    try:
-        return encodable(json.dumps(data, ensure_ascii=False))[:500]
-    except RecursionError:
-        return "(nested too deeply to be shown)"

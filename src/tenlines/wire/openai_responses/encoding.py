@@ -33,6 +33,7 @@ from tenlines.core.transcript import (
 )
 from tenlines.wire.encoder import Encoder
 from tenlines.wire.ids import Ids, Names
+from tenlines.wire.json_values import items
 from tenlines.wire.parts import NOTE_PREFIX, data_url, part_text, plain_text
 from tenlines.wire.profile import Target, family
 from tenlines.wire.schemas import convert
@@ -187,7 +188,7 @@ def text_in(content: JsonValue) -> str:
     """The text of a message's content: a string, or the parts of a list that are text or a refusal."""
     if isinstance(content, str):
         return content
-    parts = [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
+    parts = [part for part in items(content) if isinstance(part, dict)]
     texts = [part.get("refusal" if part.get("type") == "refusal" else "text") for part in parts]
     return "".join(text for text in texts if isinstance(text, str))
 

@@ -8,6 +8,7 @@ from tenlines.core.outcomes import quote
 from tenlines.core.transcript import JsonObject, JsonValue
 from tenlines.wire.forking import Seen
 from tenlines.wire.format import Inspector as BaseInspector
+from tenlines.wire.json_values import obj, string
 from tenlines.wire.openai_responses.encoding import CUSTOM_CALL, is_message
 from tenlines.wire.openai_responses.rules import ENCRYPTED, MOST_OUTPUT, PREFIXES
 from tenlines.wire.profile import Artefact, Profile
@@ -39,7 +40,7 @@ class Inspector(BaseInspector):
 
     def take(self, turn: Turn) -> Iterator[Diagnostic]:
         """The next item."""
-        item = turn.raw if isinstance(turn.raw, dict) else {}
+        item = obj(turn.raw)
         if self._trigger:
             said = "this asks for compaction, and other items come behind it"
             yield from self._say("OAI-R-15", "ROLE-ORDER", self._trigger, said)
@@ -119,7 +120,7 @@ def kind_of(item: JsonObject) -> str:
     kind = item.get("type")
     if kind is None and "id" in item:
         return "item_reference"
-    return kind if isinstance(kind, str) else ""
+    return string(kind)
 
 
 def marks_of(item: JsonObject) -> list[str]:

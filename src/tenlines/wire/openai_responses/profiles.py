@@ -12,6 +12,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from tenlines.wire.json_values import string
 from tenlines.wire.profile import Profile, Situation, family
 
 AS_OF = "2026-11-30"
@@ -91,8 +92,7 @@ _SERVERS = {
 
 def profile(context: Mapping[str, str | bool]) -> Profile:
     """The profile of a server; of DeepSeek where only its model is known; else OpenAI's own."""
-    model = context.get("model")
-    model = model if isinstance(model, str) else ""
+    model = string(context.get("model"))
     server = context.get("server")
     found = _SERVERS.get(server.lower()) if isinstance(server, str) else None
     if found is None:

@@ -12,6 +12,7 @@ from tenlines.core.transcript import JsonObject, JsonValue, Reply
 from tenlines.errors import ConnectionFailed, MalformedReply, RemoteError
 from tenlines.wire.errors import error_from
 from tenlines.wire.format import Piece
+from tenlines.wire.json_values import items, obj, string
 from tenlines.wire.openai_responses.decoding import Reading, assemble, checked, decode_usage
 
 
@@ -110,14 +111,13 @@ class StreamDecoder:
         if self._response is None:
             raise ConnectionFailed("the stream ended before the reply was complete; nothing of it was used")
         response = self._response if self._response.get("model") else {**self._response, "model": self._model}
-        output = response.get("output")
-        return assemble(self._items(output if isinstance(output, list) else []), response, self._reading, [])
+        return assemble(self._items(items(response.get("output"))), response, self._reading, [])
 
     # --- events -------------------------------------------------------------------------------------
 
     def _whole(self, response: JsonValue, tail: str) -> Piece:
         """The response object, as it stands at the beginning or at the end; what has been used by then."""
-        held = response if isinstance(response, dict) else {}
+        held = obj(response)
         self._model = held.get("model") or self._model
         if tail == "failed" or (tail in _ENDS and held.get("error")):
             raise _failure(held.get("error"))
@@ -158,7 +158,7 @@ class StreamDecoder:
         """
         number = event.get("output_index")
         index = number if type(number) is int else None
-        name = _string(item_id)
+        name = string(item_id)
         slot = self._by_id.get(name) if name else None
         if slot is None and index is not None:
             slot = self._by_index.get(index)
@@ -214,15 +214,11 @@ def _matched(slots: list[_Slot], listed: list[JsonValue]) -> dict[int, int]:
         for number, slot in enumerate(slots):
             kind = (slot.done or slot.assembled()).get("type")
             for position, item in free.items() if number not in at else ():
-                if _string(item.get("id")) in slot.ids if by_id else item.get("type") == kind:
+                if string(item.get("id")) in slot.ids if by_id else item.get("type") == kind:
                     at[number] = position
                     del free[position]
                     break
     return at
-
-
-def _string(value: JsonValue) -> str:
-    return value if isinstance(value, str) else ""
 
 
 def _failure(error: JsonValue) -> RemoteError:

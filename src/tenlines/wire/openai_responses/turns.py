@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 
 from tenlines.core.transcript import File, Image, Json, JsonObject, JsonValue, Part, Text, text_of
 from tenlines.wire.format import Frame
+from tenlines.wire.json_values import items, obj, string
 from tenlines.wire.openai_responses.encoding import (
     CUSTOM_CALL,
     input_parts,
@@ -40,7 +41,7 @@ def frame(body: JsonObject) -> Frame:
         block = Block("text", "instructions", instructions, text=instructions)
         system = (Turn("system", (block,), "instructions", instructions),)
     tools = body.get("tools")
-    found = (_tool(entry, f"tools[{index}]") for index, entry in enumerate(tools if isinstance(tools, list) else []))
+    found = (_tool(entry, f"tools[{index}]") for index, entry in enumerate(items(tools)))
     return Frame(system, tuple(tool for tool in found if tool is not None))
 
 
@@ -48,12 +49,11 @@ def _tool(entry: JsonValue, path: str) -> Tool | None:
     """A function or a custom tool; anything else is the provider's own."""
     if not isinstance(entry, dict) or entry.get("type") not in ("function", "custom"):
         return None
-    parameters = entry.get("parameters")
     return Tool(
-        _string(entry.get("name")),
+        string(entry.get("name")),
         path,
-        _string(entry.get("description")),
-        parameters if isinstance(parameters, dict) else {},
+        string(entry.get("description")),
+        obj(entry.get("parameters")),
         entry,
     )
 
@@ -72,7 +72,7 @@ def unfold(item: JsonValue, path: str) -> Turn:
 
 
 def _message(item: JsonObject, path: str) -> Turn:
-    wire_role = _string(item.get("role"))
+    wire_role = string(item.get("role"))
     if wire_role in ("tool", "function"):  # a message of Chat Completions that strayed in here
         return Turn("unknown", (_result(item, path),), path, item, wire_role)
     blocks = _content(item.get("content"), f"{path}.content")
@@ -104,11 +104,11 @@ def _part(part: JsonValue, path: str) -> Block:
 def _media(part: JsonObject) -> tuple[Part, ...]:
     """The image or the file of a part; nothing when it is by reference only, or broken."""
     if part.get("type") == "input_image":
-        address = _string(part.get("image_url"))
+        address = string(part.get("image_url"))
         media_type, data = _data(address)
         return (Image(media_type or "image/*", data, "" if data else address),) if address else ()
-    media_type, data = _data(_string(part.get("file_data")))
-    return (File(media_type or "application/octet-stream", data, _string(part.get("filename"))),) if data else ()
+    media_type, data = _data(string(part.get("file_data")))
+    return (File(media_type or "application/octet-stream", data, string(part.get("filename"))),) if data else ()
 
 
 _DATA_URL = re.compile(r"data:([^;,]*)(?:;[^,]*)?,")
@@ -127,8 +127,8 @@ def _call(item: JsonObject, path: str) -> Turn:
         "call",
         path,
         item,
-        id=_string(item.get("call_id")),
-        name=_string(item.get("name")),
+        id=string(item.get("call_id")),
+        name=string(item.get("name")),
         arguments=item.get("arguments"),
     )
     return Turn("assistant", (call,), path, item)
@@ -141,8 +141,8 @@ def _custom_call(item: JsonObject, path: str) -> Turn:
         "call",
         path,
         item,
-        id=_string(item.get("call_id")),
-        name=_string(item.get("name")),
+        id=string(item.get("call_id")),
+        name=string(item.get("name")),
         arguments=arguments,
     )
     return Turn("assistant", (call,), path, item)
@@ -165,8 +165,8 @@ def _result(item: JsonObject, path: str) -> Block:
         "result",
         path,
         item,
-        id=_string(item.get("tool_call_id" if is_stray else "call_id")),
-        name=_string(item.get("name")),
+        id=string(item.get("tool_call_id" if is_stray else "call_id")),
+        name=string(item.get("name")),
         text=text_of(parts),
         parts=parts,
     )
@@ -191,13 +191,9 @@ def _result_parts(content: JsonValue) -> tuple[Part, ...]:
 
 def _reasoning(item: JsonObject, path: str) -> Turn:
     texts = [text_in(item.get(field)) for field in ("summary", "content")]
-    signature = _string(item.get("encrypted_content"))
+    signature = string(item.get("encrypted_content"))
     text = "\n\n".join(text for text in texts if text)
     return Turn("assistant", (Block("reasoning", path, item, text=text, signature=signature),), path, item)
-
-
-def _string(value: JsonValue) -> str:
-    return value if isinstance(value, str) else ""
 
 
 _ITEMS: dict[str, Callable[[JsonObject, str], Turn]] = {
@@ -215,7 +211,7 @@ def fold(turn: Turn) -> JsonValue:
     """A turn as an item."""
     if turn.role == "unknown" or _is_untouched(turn):
         return turn.raw
-    old = turn.raw if isinstance(turn.raw, dict) else {}
+    old = obj(turn.raw)
     block = turn.blocks[0] if len(turn.blocks) == 1 else None
     match block.kind if block is not None else "":
         case "call" if block is not None:
@@ -266,7 +262,7 @@ def _unwrapped(arguments: JsonValue) -> str:
 
 
 def _folded_result(block: Block, old: JsonObject) -> JsonObject:
-    is_output = _string(old.get("type")).endswith("_output")
+    is_output = string(old.get("type")).endswith("_output")
     item: JsonObject = {"type": "function_call_output", **(old if is_output else {}), "call_id": block.id}
     item.pop("id", None)
     if is_output and old.get("output") is not None and block.parts == _result_parts(old["output"]):
@@ -320,7 +316,7 @@ def fold_frame(body: JsonObject, system: Sequence[Turn], tools: Sequence[Tool]) 
     listed = body.get("tools")
     entries: list[JsonValue] = []
     given = list(tools)
-    for entry in listed if isinstance(listed, list) else []:
+    for entry in items(listed):
         if _tool(entry, "") is None:
             entries.append(entry)
         elif given:
