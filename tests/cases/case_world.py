@@ -32,7 +32,7 @@ from tenlines.ports import Bound, CallContext, Clock, Delta, Invalid, Journal, O
 from tenlines.testing import RecordingObserver
 from tenlines.wire.errors import error_from
 from tenlines.wire.format import Piece
-from tenlines.wire.openai_chat.encoding import Encoder
+from tenlines.wire.openai_chat.encoding import Encoder, plain_target
 from tenlines.wire.openai_chat.stream import StreamDecoder
 from tenlines.wire.parts import NOTE_PREFIX
 from tenlines.wire.plain import read_reply
@@ -403,7 +403,7 @@ def fits(number: int, wanted: Any) -> bool:
 
 def encoded(messages: Iterable[Message]) -> list[Any]:
     """Messages as they go over the wire."""
-    return list(Encoder().extend(list(messages)))
+    return list(Encoder(plain_target()).extend(list(messages)))
 
 
 def assert_valid(messages: list[dict[str, Any]]) -> None:

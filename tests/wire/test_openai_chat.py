@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tenlines.core.events import ToolSpec
 from tenlines.core.transcript import (
@@ -28,9 +29,10 @@ from tenlines.core.transcript import (
 )
 from tenlines.errors import MalformedReply, RemoteError
 from tenlines.wire.openai_chat.decoding import decode_response, decode_usage
-from tenlines.wire.openai_chat.encoding import Encoder, Options, encode_message, encode_request, wire_id
+from tenlines.wire.openai_chat.encoding import Encoder, encode_message, encode_request, plain_target
+from tenlines.wire.profile import Target
 
-OPTIONS = Options(model="m", provider="p")
+TARGET = plain_target("m", "p")
 
 
 def user(text: str) -> User:
@@ -39,6 +41,14 @@ def user(text: str) -> User:
 
 def result(call_id: str, *parts: Any) -> Result:
     return Result(call_id, "f", "ok", parts)
+
+
+def with_trait(trait: str) -> Target:
+    return replace(TARGET, profile=replace(TARGET.profile, traits=frozenset({trait})))
+
+
+def wire_id(call_id: str) -> str:
+    return str(encode_message(result(call_id), TARGET)["tool_call_id"])
 
 
 # --- messages ---------------------------------------------------------------------------------------
@@ -53,7 +63,7 @@ def test_every_kind_of_message_has_its_place() -> None:
         Note("two steps left"),
         Assistant("bye"),
     ]
-    assert [encode_message(message, OPTIONS) for message in transcript] == [
+    assert [encode_message(message, TARGET) for message in transcript] == [
         {"role": "system", "content": "be brief"},
         {"role": "user", "content": "hi"},
         {
@@ -68,16 +78,16 @@ def test_every_kind_of_message_has_its_place() -> None:
 
 
 def test_a_message_without_calls_never_has_null_content_nor_an_empty_list_of_calls() -> None:
-    encoded = encode_message(Assistant("", (), (Opaque("other", "m", {}),)), OPTIONS)
+    encoded = encode_message(Assistant("", (), (Opaque("other", "m", {}),)), TARGET)
     assert encoded == {"role": "assistant", "content": ""}
 
 
 def test_text_beside_calls_is_kept() -> None:
-    assert encode_message(Assistant("I look", (ToolCall("a", "f", "{}"),)), OPTIONS)["content"] == "I look"
+    assert encode_message(Assistant("I look", (ToolCall("a", "f", "{}"),)), TARGET)["content"] == "I look"
 
 
 def test_results_of_one_message_stay_separate_and_in_order() -> None:
-    encoded = Encoder(OPTIONS).extend(
+    encoded = Encoder(TARGET).extend(
         [
             user("go"),
             Assistant("", (ToolCall("a", "f", "{}"), ToolCall("b", "f", "{}"))),
@@ -90,7 +100,7 @@ def test_results_of_one_message_stay_separate_and_in_order() -> None:
 
 def test_a_users_image_goes_as_a_data_url_and_its_address_as_it_is() -> None:
     message = User((Text("what is this?"), Image("image/png", b"\x89PNG"), Image("image/png", url="https://h/i.png")))
-    assert encode_message(message, OPTIONS)["content"] == [
+    assert encode_message(message, TARGET)["content"] == [
         {"type": "text", "text": "what is this?"},
         {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw=="}},
         {"type": "image_url", "image_url": {"url": "https://h/i.png"}},
@@ -100,15 +110,15 @@ def test_a_users_image_goes_as_a_data_url_and_its_address_as_it_is() -> None:
 def test_binary_content_of_a_result_is_a_stub_and_never_base64() -> None:
     blob = b"x" * (5 * 1024 * 1024 // 2)
     message = result("a", Text("chart:"), Image("image/png", blob), File("application/pdf", b"12345", "a.pdf"))
-    assert encode_message(message, OPTIONS)["content"] == (
+    assert encode_message(message, TARGET)["content"] == (
         "chart:\n\n(image/png, 2.5 MiB, not shown)\n\n(a.pdf, application/pdf, 5 bytes, not shown)"
     )
 
 
 def test_json_is_sent_as_its_text_and_an_empty_result_as_empty_text() -> None:
-    assert encode_message(result("a", Json({"n": None, "ä": [1]})), OPTIONS)["content"] == '{"n": null, "ä": [1]}'
-    assert encode_message(result("a", Text("")), OPTIONS)["content"] == ""
-    assert encode_message(result("a"), OPTIONS)["content"] == ""
+    assert encode_message(result("a", Json({"n": None, "ä": [1]})), TARGET)["content"] == '{"n": null, "ä": [1]}'
+    assert encode_message(result("a", Text("")), TARGET)["content"] == ""
+    assert encode_message(result("a"), TARGET)["content"] == ""
 
 
 @pytest.mark.parametrize(("provider", "model", "is_sent"), [("p", "m", True), ("p", "other", False), ("q", "m", False)])
@@ -117,7 +127,7 @@ def test_reasoning_goes_back_only_to_the_provider_and_model_that_made_it(
 ) -> None:
     payload: Any = {"reasoning_content": "hm", "extra_content": [{"google": {"thought_signature": "s"}}]}
     message = Assistant("", (ToolCall("a", "f", "{}"),), (Opaque(provider, model, payload),))
-    encoded: Any = encode_message(message, OPTIONS)
+    encoded: Any = encode_message(message, TARGET)
     assert ("reasoning_content" in encoded) is is_sent
     assert ("extra_content" in encoded["tool_calls"][0]) is is_sent
 
@@ -132,7 +142,7 @@ def test_what_is_decoded_as_reasoning_is_encoded_again() -> None:
         "p",
         "m",
     )
-    encoded = encode_message(Assistant(reply.text, (), reply.opaque), OPTIONS)
+    encoded = encode_message(Assistant(reply.text, (), reply.opaque), TARGET)
     assert encoded == {"role": "assistant", "content": "ok", "reasoning_details": [{"d": 1}]}
 
 
@@ -159,8 +169,8 @@ def test_ids_are_mapped_one_to_one_and_fit(ids: list[str]) -> None:
 def test_an_id_that_fits_is_left_alone_and_a_call_keeps_its_result() -> None:
     assert wire_id("call_abc-123") == "call_abc-123"
     long = "chatcmpl-tool-0123456789abcdef0123456789abcdef"
-    call: Any = encode_message(Assistant("", (ToolCall(long, "f", "{}"),)), OPTIONS)
-    assert call["tool_calls"][0]["id"] == encode_message(result(long, Text("")), OPTIONS)["tool_call_id"] != long
+    call: Any = encode_message(Assistant("", (ToolCall(long, "f", "{}"),)), TARGET)
+    assert call["tool_calls"][0]["id"] == encode_message(result(long, Text("")), TARGET)["tool_call_id"] != long
 
 
 # --- growth -----------------------------------------------------------------------------------------
@@ -175,17 +185,17 @@ MESSAGES: st.SearchStrategy[Message] = st.one_of(
 
 @given(st.lists(MESSAGES, max_size=12), st.lists(st.integers(0, 12), max_size=4))
 def test_a_request_begins_with_the_bytes_of_the_one_before(messages: list[Message], cuts: list[int]) -> None:
-    encoder = Encoder(OPTIONS)
+    encoder = Encoder(TARGET)
     before = "["
     for end in sorted(min(cut, len(messages)) for cut in cuts):
         text = json.dumps(encoder.extend(messages[:end]))
         assert text.startswith(before)
         before = text[:-1]
-        assert json.dumps(Encoder(OPTIONS).extend(messages[:end])) == text  # a fresh process says the same
+        assert json.dumps(Encoder(TARGET).extend(messages[:end])) == text  # a fresh process says the same
 
 
 def test_each_message_is_encoded_once_and_kept() -> None:
-    encoder = Encoder(OPTIONS)
+    encoder = Encoder(TARGET)
     transcript: list[Message] = [System("s"), user("a")]
     first = list(encoder.extend(transcript))
     transcript.append(Assistant("b"))
@@ -195,7 +205,7 @@ def test_each_message_is_encoded_once_and_kept() -> None:
 
 
 def test_an_edited_transcript_is_encoded_again_from_where_it_was_edited() -> None:
-    encoder = Encoder(OPTIONS)
+    encoder = Encoder(TARGET)
     encoder.extend([System("s"), user("long"), Assistant("b")], 0)
     assert encoder.extend([System("s"), user("short"), user("c")], 1) == [
         {"role": "system", "content": "s"},
@@ -205,7 +215,7 @@ def test_an_edited_transcript_is_encoded_again_from_where_it_was_edited() -> Non
 
 
 def test_a_retry_sends_the_same_again() -> None:
-    encoder = Encoder(OPTIONS)
+    encoder = Encoder(TARGET)
     first = json.dumps(encoder.extend([System("s"), user("a")], 0))
     assert json.dumps(encoder.extend([System("s"), user("a")], 0)) == first
 
@@ -216,7 +226,7 @@ TOOL = ToolSpec("f", "does f", {"type": "object", "properties": {"x": {"type": "
 
 
 def test_tools_are_described_once_for_the_same_specs() -> None:
-    encoder, specs = Encoder(OPTIONS), (TOOL, ToolSpec("g"))
+    encoder, specs = Encoder(TARGET), (TOOL, ToolSpec("g"))
     tools = encoder.tools(specs)
     assert encoder.tools(specs) is tools
     assert tools == [
@@ -235,18 +245,18 @@ def test_tools_are_described_once_for_the_same_specs() -> None:
     ],
 )
 def test_the_choice_of_a_tool(choice: str, sent: Any) -> None:
-    body = encode_request(OPTIONS, [], Encoder().tools((TOOL,)), tool_choice=choice)
+    body = encode_request(TARGET, [], Encoder(TARGET).tools((TOOL,)), tool_choice=choice)
     assert body["tool_choice"] == sent
     assert body["tools"]
 
 
 def test_without_tools_neither_tools_nor_choice_is_sent() -> None:
-    assert encode_request(OPTIONS, [], [], tool_choice="none") == {"model": "m", "messages": []}
+    assert encode_request(TARGET, [], [], tool_choice="none") == {"model": "m", "messages": []}
 
 
 def test_limits_and_streaming() -> None:
-    options = Options(model="m", max_tokens=9, max_tokens_field="max_completion_tokens", temperature=0.0)
-    assert encode_request(options, [], [], stream=True) == {
+    target = replace(with_trait("limit.new_name"), max_tokens=9, temperature=0.0)
+    assert encode_request(target, [], [], stream=True) == {
         "model": "m",
         "messages": [],
         "max_completion_tokens": 9,
@@ -254,18 +264,15 @@ def test_limits_and_streaming() -> None:
         "stream": True,
         "stream_options": {"include_usage": True},
     }
-    assert encode_request(options, [], [], max_output_tokens=4)["max_completion_tokens"] == 4
+    assert encode_request(target, [], [], max_output_tokens=4)["max_completion_tokens"] == 4
 
 
 def test_an_effort_that_tools_demand_gives_way_to_the_users() -> None:
-    tools = Encoder().tools((TOOL,))
-    options = Options(model="m", effort_with_tools="none")
-    assert "reasoning_effort" not in encode_request(options, [], [])
-    assert encode_request(options, [], tools)["reasoning_effort"] == "none"
-    assert (
-        encode_request(Options(reasoning_effort="low", effort_with_tools="none"), [], tools)["reasoning_effort"]
-        == "low"
-    )
+    tools = Encoder(TARGET).tools((TOOL,))
+    target = with_trait("effort.none_with_tools")
+    assert "reasoning_effort" not in encode_request(target, [], [])
+    assert encode_request(target, [], tools)["reasoning_effort"] == "none"
+    assert encode_request(replace(target, effort="low"), [], tools)["reasoning_effort"] == "low"
 
 
 # --- responses --------------------------------------------------------------------------------------
@@ -411,7 +418,7 @@ def test_more_cached_than_input_cannot_be_and_is_not_counted() -> None:
 
 
 def test_a_message_of_the_assistant_that_says_nothing_is_not_sent() -> None:
-    assert Encoder(OPTIONS).extend([user("hi"), Assistant(""), user("so?")]) == [
+    assert Encoder(TARGET).extend([user("hi"), Assistant(""), user("so?")]) == [
         {"role": "user", "content": "hi"},
         {"role": "user", "content": "so?"},
     ]

@@ -12,7 +12,7 @@ from tenlines.core.transcript import Reply
 from tenlines.drivers.threads import in_thread, loop_thread
 from tenlines.errors import ConfigError, OutOfMoves
 from tenlines.ports import OnDelta
-from tenlines.wire.openai_chat.encoding import Encoder
+from tenlines.wire.openai_chat.encoding import Encoder, plain_target
 from tenlines.wire.plain import read_reply
 
 
@@ -45,7 +45,7 @@ class FunctionModel:
 
 class _FunctionSession:
     def __init__(self, model: FunctionModel) -> None:
-        self.model, self.encoder = model, Encoder()
+        self.model, self.encoder = model, Encoder(plain_target())
 
     def complete(self, request: CallModel, on_delta: OnDelta | None) -> Reply:
         """Call the function; an async one runs in an event loop of another thread."""

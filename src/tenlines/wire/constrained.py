@@ -32,7 +32,6 @@ from tenlines.core.transcript import (
 )
 from tenlines.wire.format import Piece
 from tenlines.wire.openai_chat import encoding
-from tenlines.wire.openai_chat.encoding import Options
 from tenlines.wire.openai_chat.stream import StreamDecoder as ChatStreamDecoder
 from tenlines.wire.parts import NOTE_PREFIX, plain_text
 from tenlines.wire.profile import Target
@@ -230,7 +229,7 @@ def _simple(schema: JsonValue, definitions: JsonObject, depth: int) -> JsonObjec
 
 
 def encode_request(
-    options: Target | Options,
+    target: Target,
     messages: list[JsonValue],
     response_format: JsonObject | None,
     *,
@@ -238,7 +237,7 @@ def encode_request(
     stream: bool = False,
 ) -> JsonObject:
     """The body of a request."""
-    body = encoding.encode_request(options, messages, [], max_output_tokens=max_output_tokens, stream=stream)
+    body = encoding.encode_request(target, messages, [], max_output_tokens=max_output_tokens, stream=stream)
     if response_format is not None:
         body["response_format"] = response_format
     return body

@@ -43,7 +43,7 @@ def decode_response(data: JsonValue, provider: str = "openai", model: str = "") 
 
     Args:
         data: The parsed body, whatever it is.
-        provider: Recorded with opaque artefacts (see `Options.provider`).
+        provider: Recorded with opaque artefacts: they go back to whom they came from.
         model: The model as it was asked for; recorded likewise.
 
     Raises:

@@ -4,9 +4,6 @@ that a provider's prefix cache holds."""
 from __future__ import annotations
 
 import base64
-from functools import lru_cache
-
-import msgspec
 
 from tenlines.core.events import ToolSpec
 from tenlines.core.transcript import (
@@ -40,59 +37,21 @@ UNDERSTOOD = "Understood."
 EMPTY = "(empty)"
 NO_OUTPUT = "(no output)"
 
-# --- options ----------------------------------------------------------------------------------------
-
-
-class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """What is the same in every request of a run: the short form of a `Target`, without a profile of the server."""
-
-    model: str = ""
-    provider: str = "openai"
-    """Whose opaque artefacts (reasoning) are sent back: they go to the provider and model that made them."""
-    max_tokens: int | None = None
-    """Most output tokens of a reply, where the run itself sets no limit."""
-    max_tokens_field: str = "max_tokens"
-    """OpenAI's own reasoning models take only `max_completion_tokens`; most other servers know only the old name."""
-    temperature: float | None = None
-    reasoning_effort: str | None = None
-    effort_with_tools: str | None = None
-    """The effort in requests with tools where none is set: OpenAI's GPT-5.4 and later refuse function tools on this
-    endpoint with any other effort than `none`, their own default included (OAI-C-20)."""
-
-
-@lru_cache(maxsize=64)
-def target_of(options: Options) -> Target:
-    """Options as a target."""
-    traits = set()
-    if options.max_tokens_field == "max_completion_tokens":
-        traits.add("limit.new_name")
-    if options.effort_with_tools == "none":
-        traits.add("effort.none_with_tools")
-    profile = Profile(
-        name="", format="openai_chat", provider=options.provider, as_of="", traits=frozenset(traits), id_max=40
-    )
-    return Target(
-        profile=profile,
-        model=options.model,
-        max_tokens=options.max_tokens,
-        temperature=options.temperature,
-        effort=options.reasoning_effort,
-    )
-
-
-def _target(given: Target | Options) -> Target:
-    return target_of(given) if isinstance(given, Options) else given
-
-
 # --- encoding ---------------------------------------------------------------------------------------
+
+
+def plain_target(model: str = "", provider: str = "openai") -> Target:
+    """Anyone who speaks this format and of whom nothing more is known."""
+    profile = Profile(name="", format="openai_chat", provider=provider, as_of="", id_max=40)
+    return Target(profile=profile, model=model)
 
 
 class Encoder(encoder.Encoder):
     """Messages of one run in this format: each is encoded once and kept."""
 
-    def __init__(self, target: Target | Options | None = None) -> None:
+    def __init__(self, target: Target) -> None:
         super().__init__()
-        self._target = _target(target or Options())
+        self._target = target
         self._joins = self._target.profile.has("turns.joined")
         self._lengths: list[int] = []  # how long the last entry's text was before each message
         self._specs: tuple[ToolSpec, ...] | None = None
@@ -170,7 +129,7 @@ class Encoder(encoder.Encoder):
 
 
 def encode_request(
-    target: Target | Options,
+    target: Target,
     messages: list[JsonValue],
     tools: list[JsonValue],
     *,
@@ -184,7 +143,6 @@ def encode_request(
     choice without tools. `tool_choice="none"` keeps the tools, so that the cached prefix stays valid. A choice that
     the server is known to refuse becomes `auto`.
     """
-    target = _target(target)
     profile = target.profile
     body: JsonObject = {"model": target.model, "messages": messages}
     if tools:
@@ -231,9 +189,8 @@ def encode_tool(spec: ToolSpec) -> JsonObject:
     return {"type": "function", "function": function}
 
 
-def encode_message(message: Message, target: Target | Options) -> JsonObject:
+def encode_message(message: Message, target: Target) -> JsonObject:
     """One message. A pure function: the same message always gives the same JSON."""
-    target = _target(target)
     is_filled = target.profile.has("content.filled")
     match message:
         case System(text):
@@ -317,15 +274,6 @@ def _ids(profile: Profile) -> Ids:
     if profile.has("ids.native"):
         return _NATIVE_IDS
     return _NINE if profile.has("ids.nine") else _IDS
-
-
-def wire_id(call_id: str) -> str:
-    """The id of a call as this format takes it: at most 40 characters of `[A-Za-z0-9_-]`.
-
-    An id that fits goes as it is; any other becomes a hash. What already looks like such a hash is hashed as well,
-    so two different ids never become one.
-    """
-    return _IDS.wire(call_id)
 
 
 # --- a user's parts ---------------------------------------------------------------------------------
