@@ -21,6 +21,7 @@ from tenlines.models import weights
 from tenlines.ports import Model, OnDelta
 
 pytest.register_assert_rewrite("scenarios")
+sys.path.append(str(Path(__file__).parent.parent / "wire"))  # for `judges`, which make requests
 sys.path.insert(0, str(Path(__file__).parent))  # for `scenarios`, which all clients share
 
 
