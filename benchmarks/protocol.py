@@ -3,7 +3,8 @@
     python benchmarks/protocol.py [--quick] [--out FILE.json]
 
 Files with one message a line are made in a temporary folder, and each command runs in a process of its own; its peak
-resident memory is what the system says of that process when it has ended. Only some exchanges are broken, as in a
+resident memory is what the system says of that process when it has ended. Megabytes a second are of CPU time, without
+that of starting (a tiny file says how long that takes). Only some exchanges are broken, as in a
 real log: each broken one is shown, and showing is what costs most.
 
 One thing grows with the file: where an id must be new in the whole history (Anthropic, Responses), the ids are kept.
@@ -89,8 +90,8 @@ def make(path: Path, form: str, megabytes: float) -> None:
 # --- measuring ------------------------------------------------------------------------------------------
 
 
-def measured(words: list[str], megabytes: float) -> dict[str, float]:
-    """Seconds of the clock, megabytes a second of CPU time, and peak resident megabytes of a command."""
+def measured(words: list[str]) -> dict[str, float]:
+    """Seconds of the clock and of the CPU, and peak resident megabytes of a command."""
     begin = time.perf_counter()
     child = subprocess.Popen(
         [sys.executable, "-m", "tenlines", *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
@@ -100,10 +101,9 @@ def measured(words: list[str], megabytes: float) -> dict[str, float]:
     if child.returncode not in (0, 1):
         raise RuntimeError(f"{words} ended with {child.returncode}")
     scale = 1 if sys.platform == "darwin" else 1024
-    seconds = usage.ru_utime + usage.ru_stime
     return {
         "seconds": time.perf_counter() - begin,
-        "MB/s": megabytes / seconds,
+        "CPU seconds": usage.ru_utime + usage.ru_stime,
         "peak MB": usage.ru_maxrss * scale / 1e6,
     }
 
@@ -113,15 +113,23 @@ def table(sizes: tuple[float, ...], folder: Path) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for form in FORMS:
         for megabytes in sizes:
-            file, out = folder / f"{form}.jsonl", folder / "out.jsonl"
+            file, tiny = folder / f"{form}.jsonl", folder / "tiny.jsonl"
             make(file, form, megabytes)
-            commands = {"check": ["--quiet"], "repair": ["--quiet", "-o", str(out)]}
-            for command, options in commands.items():
-                out.unlink(missing_ok=True)
-                words = [command, str(file), "--from", form, *options]
-                rows.append({"command": command, "form": form, "MB": megabytes, **measured(words, megabytes)})
+            make(tiny, form, 0.001)
+            for command in ("check", "repair"):
+                row = {"command": command, "form": form, "MB": megabytes, **once(command, file, form)}
+                starting = once(command, tiny, form)["CPU seconds"]
+                row["MB/s"] = megabytes / max(row["CPU seconds"] - starting, 1e-3)
+                rows.append(row)
             file.unlink()
     return rows
+
+
+def once(command: str, file: Path, form: str) -> dict[str, float]:
+    """One command with one file."""
+    out = file.parent / "out.jsonl"
+    out.unlink(missing_ok=True)
+    return measured([command, str(file), "--from", form, "--quiet", *(["-o", str(out)] if command == "repair" else [])])
 
 
 # --- showing --------------------------------------------------------------------------------------------
