@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from msgspec import structs
+from msgspec.structs import replace
 
 from tenlines.core.effects import CallModel
 from tenlines.core.events import ToolSpec
@@ -129,8 +130,12 @@ def as_body(value: JsonValue, format: Format) -> JsonObject:
     return {format.list_field: value if isinstance(value, list) else [value]}
 
 
+_CACHES = frozenset({"marks", "cache_marks", "cache_tools"})
+"""Traits of profiles by which marks of a cache are written."""
+
+
 def written(messages: Sequence[Message], tools: tuple[ToolSpec, ...], format: Format, target: Target) -> Written:
-    """A request that holds a transcript.
+    """A request that holds a transcript; without marks of a cache, which belong to a run that goes on.
 
     Args:
         messages: A valid transcript.
@@ -138,7 +143,8 @@ def written(messages: Sequence[Message], tools: tuple[ToolSpec, ...], format: Fo
         format: The format to write.
         target: Whom it is for.
     """
-    body = _request(messages, tools, format, target)
+    plain = replace(target, profile=replace(target.profile, traits=target.profile.traits - _CACHES))
+    body = _request(messages, tools, format, plain)
     if not target.model:
         body = {key: value for key, value in body.items() if key not in ("model", "modelId")}
     return Written(body, tuple(losses(messages, target.profile, _Written(format, target))))
