@@ -14,8 +14,9 @@ from transcripts import SPECS, asking, cuts, transcripts
 from tenlines.core.transcript import Assistant, Image, Message, Note, Opaque, Result, System, Text, ToolCall, User
 from tenlines.wire.checking import check
 from tenlines.wire.openai_chat.compatible import profile_for_address
-from tenlines.wire.openai_chat.encoding import CONTINUE, EMPTY, NO_OUTPUT, START, UNDERSTOOD
+from tenlines.wire.openai_chat.encoding import UNDERSTOOD
 from tenlines.wire.openai_chat.format import FORMAT
+from tenlines.wire.parts import CONTINUE, EMPTY, NO_OUTPUT, START
 from tenlines.wire.profile import Profile, Target
 
 CONTEXTS: tuple[Mapping[str, str | bool], ...] = (

@@ -31,9 +31,9 @@ from tenlines.core.transcript import (
 )
 from tenlines.errors import AuthRejected, ConnectionFailed, MalformedReply, Overloaded, ProviderError, RemoteError
 from tenlines.wire.checking import check
-from tenlines.wire.gemini.encoding import CONTINUE, DUMMY, START
+from tenlines.wire.gemini.encoding import DUMMY
 from tenlines.wire.gemini.format import FORMAT, Talk
-from tenlines.wire.parts import NOTE_PREFIX
+from tenlines.wire.parts import CONTINUE, NOTE_PREFIX, START
 from tenlines.wire.profile import Target
 
 HI = User((Text("hi"),))

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from tenlines.core.transcript import File, Image, Json, Text
 from tenlines.wire.checking import check
-from tenlines.wire.gemini.encoding import DUMMY, START
+from tenlines.wire.gemini.encoding import DUMMY
 from tenlines.wire.gemini.format import FORMAT
+from tenlines.wire.parts import START
 from tenlines.wire.profile import Artefact
 from tenlines.wire.repairing import repair
 from tenlines.wire.turns import Block, Tool, Turn

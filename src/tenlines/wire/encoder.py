@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from tenlines.core.transcript import JsonObject, JsonValue, Message
+from tenlines.core.events import ToolSpec
+from tenlines.core.transcript import Assistant, JsonObject, JsonValue, Message
+from tenlines.wire.json_values import obj, string
+from tenlines.wire.profile import Target, family
 
 
 class _Mark(NamedTuple):
@@ -16,11 +19,11 @@ class _Mark(NamedTuple):
 
 
 class Encoder:
-    """Grows a list of wire messages with a transcript.
+    """Grows a list of wire messages with a transcript, and keeps the tools beside it.
 
     Most formats join what several messages of a transcript say into one message of theirs, and give some messages
     no place in the list at all (a system prompt). A format overrides `add` and there uses `append` and `join`; both
-    can be taken back, as a retry or an edited transcript demands.
+    can be taken back, as a retry or an edited transcript demands. It overrides `tool` too.
 
     What was written never changes when more is added, but for blocks that are joined to the last entry: so the JSON
     of one request, without the brackets that close it, is the beginning of the next one's.
@@ -29,14 +32,37 @@ class Encoder:
     blocks_field = "content"
     """The field of an entry that holds its list of blocks: `content`, `parts`."""
 
-    def __init__(self) -> None:
+    def __init__(self, target: Target) -> None:
+        self._target, self._profile = target, target.profile
         self._entries: list[JsonValue] = []
         self._marks: list[_Mark] = []
+        self._specs: tuple[ToolSpec, ...] | None = None
+        self._tools: list[JsonValue] = []
 
     @property
     def entries(self) -> list[JsonValue]:
         """All encoded messages: the list that is kept, not a copy."""
         return self._entries
+
+    @property
+    def index(self) -> int:
+        """Where the message that is being written stands in the transcript."""
+        return len(self._marks) - 1
+
+    @property
+    def last_role(self) -> str:
+        """The role of the last entry; "" before the first."""
+        return string(self._last().get("role"))
+
+    def tools(self, specs: tuple[ToolSpec, ...]) -> list[JsonValue]:
+        """The tools in this format, encoded once for the same specs: the list that is kept, not a copy."""
+        if specs is not self._specs:
+            self._specs, self._tools = specs, [self.tool(spec) for spec in specs]
+        return self._tools
+
+    def tool(self, spec: ToolSpec) -> JsonObject:
+        """One tool."""
+        raise NotImplementedError
 
     def extend(self, view: Sequence[Message], new_from: int | None = None) -> list[JsonValue]:
         """Take in what is new; O(new).
@@ -70,24 +96,31 @@ class Encoder:
 
     def join(self, role: str, blocks: list[JsonValue]) -> None:
         """Add blocks to the last entry when it has this role and a list of blocks, else as a new entry."""
-        last = self._entries[-1] if self._entries else None
-        if isinstance(last, dict) and last.get("role") == role:
-            held = last.get(self.blocks_field)
-            if isinstance(held, list):
-                held.extend(blocks)
-                return
+        held = self._last().get(self.blocks_field)
+        if self.last_role == role and isinstance(held, list):
+            held.extend(blocks)
+            return
         self._entries.append({"role": role, self.blocks_field: list(blocks)})
 
+    def _last(self) -> JsonObject:
+        """The last entry; an empty one before the first."""
+        return obj(self._entries[-1]) if self._entries else {}
+
     def _last_length(self) -> int:
-        last = self._entries[-1] if self._entries else None
-        held = last.get(self.blocks_field) if isinstance(last, dict) else None
+        held = self._last().get(self.blocks_field)
         return len(held) if isinstance(held, list) else 0
 
     def _cut(self, keep: int) -> None:
         mark = self._marks[keep]
         del self._marks[keep:], self._entries[mark.entries :]
-        last = self._entries[-1] if self._entries else None
-        held = last.get(self.blocks_field) if isinstance(last, dict) else None
+        held = self._last().get(self.blocks_field)
         if isinstance(held, list):
             del held[mark.blocks :]
         self.cut(keep)
+
+
+def own_payloads(message: Assistant, target: Target, same: Callable[[str], str] = family) -> list[JsonObject]:
+    """What the provider and the family of models that are asked once kept beside a message, and want back with it."""
+    provider, model = target.profile.provider, same(target.model)
+    own = [one.payload for one in message.opaque if one.provider == provider and same(one.model) == model]
+    return [payload for payload in own if isinstance(payload, dict)]

@@ -11,6 +11,12 @@ from tenlines.core.transcript import File, Image, Json, JsonValue, Opaque, Part,
 
 NOTE_PREFIX = "[note from the runtime] "
 """How a `Note` begins: no format has a place of its own for one, so it goes as user text."""
+START = "(conversation start)"
+"""What the user is made to say where the assistant would speak first."""
+CONTINUE = "Continue."
+"""What the user is made to say between two messages of the assistant, and behind its last one."""
+EMPTY = "(empty)"
+NO_OUTPUT = "(no output)"
 
 
 def data_url(image: Image) -> str:

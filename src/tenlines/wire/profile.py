@@ -147,6 +147,10 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     temperature: float | None = None
     effort: str | None = None
 
+    def limit(self, asked: int | None) -> int | None:
+        """Most output tokens of a request: as many as the run asks for, else as many as are set here."""
+        return self.max_tokens if asked is None else asked
+
 
 class Artefact(msgspec.Struct, frozen=True):
     """Where a piece of opaque reasoning came from: what no check can see in the bytes alone.

@@ -20,17 +20,13 @@ from tenlines.core.transcript import (
     User,
 )
 from tenlines.wire.anthropic.blocks import REASONING, content_blocks, text_block
-from tenlines.wire.encoder import Encoder
+from tenlines.wire.encoder import Encoder, own_payloads
 from tenlines.wire.ids import Ids, Names
 from tenlines.wire.json_values import items, string
-from tenlines.wire.parts import NOTE_PREFIX
-from tenlines.wire.profile import Target, family
+from tenlines.wire.parts import CONTINUE, EMPTY, NO_OUTPUT, NOTE_PREFIX, START
+from tenlines.wire.profile import Target
 from tenlines.wire.schemas import convert
 
-START = "(conversation start)"
-CONTINUE = "Continue."
-EMPTY = "(empty)"
-NO_OUTPUT = "(no output)"
 SILENT_ERROR = "(tool failed without a message)"
 
 EMPTY_THINKING: JsonObject = {"type": "thinking", "thinking": "", "signature": ""}
@@ -62,8 +58,7 @@ class MessagesEncoder(Encoder):
     """
 
     def __init__(self, target: Target) -> None:
-        super().__init__()
-        self._target, self._profile = target, target.profile
+        super().__init__(target)
         self.ids = Ids(r"[a-zA-Z0-9_-]{1,64}", 40, "call_x")
         self.names = Names(r"[a-zA-Z0-9_-]+", 64)
         self._systems: list[_At] = []
@@ -91,17 +86,16 @@ class MessagesEncoder(Encoder):
     @property
     def awaits_user(self) -> bool:
         """Whether the messages end where a reply cannot be asked for."""
-        last = self._last()
-        return last is None or (last.get("role") == "assistant" and not self._is_paused())
+        return not self._entries or (self.last_role == "assistant" and not self._is_paused())
 
     def closing(self) -> JsonObject:
         """The message to end a request with when `awaits_user`; `add` puts the same there when the reply has come."""
-        return _user(START if self._last() is None else CONTINUE)
+        return _user(CONTINUE if self._entries else START)
 
     # --- messages
 
     def add(self, message: Message) -> None:
-        index = len(self._marks) - 1
+        index = self.index
         match message:
             case System(text) if len(self._systems) == index:
                 self._systems.append(_At(index, text))
@@ -164,11 +158,8 @@ class MessagesEncoder(Encoder):
     # --- what the provider wants back as it came
 
     def _opaque(self, message: Assistant) -> _Kept | None:
-        for opaque in message.opaque:
-            payload = opaque.payload
-            if opaque.provider != self._profile.provider or family(opaque.model) != family(self._target.model):
-                continue
-            if isinstance(payload, dict) and isinstance(payload.get("blocks"), list):
+        for payload in own_payloads(message, self._target):
+            if isinstance(payload.get("blocks"), list):
                 return self._kept(message, payload)
         return None
 
@@ -206,12 +197,15 @@ class MessagesEncoder(Encoder):
 
     # --- the end of the list
 
-    def _last(self) -> JsonObject | None:
-        last = self._entries[-1] if self._entries else None
-        return last if isinstance(last, dict) else None
-
     def _is_paused(self) -> bool:
         return len(self._entries) - 1 in self._paused
+
+    def tool(self, spec: ToolSpec) -> JsonObject:
+        tool: JsonObject = {"name": self.names.wire(spec.name)}
+        if spec.description.strip():
+            tool["description"] = spec.description
+        tool["input_schema"] = convert(spec.parameters, "anthropic").schema
+        return tool
 
 
 def call_position(block: JsonValue) -> int | None:
@@ -239,18 +233,6 @@ def _is_reasoning(block: JsonValue) -> bool:
 
 def _is_signed(block: JsonValue) -> bool:
     return isinstance(block, dict) and bool(block.get("signature") or block.get("data"))
-
-
-# --- tools ------------------------------------------------------------------------------------------
-
-
-def encode_tool(spec: ToolSpec, names: Names) -> JsonObject:
-    """One tool."""
-    tool: JsonObject = {"name": names.wire(spec.name)}
-    if spec.description.strip():
-        tool["description"] = spec.description
-    tool["input_schema"] = convert(spec.parameters, "anthropic").schema
-    return tool
 
 
 def stub_tool(name: str) -> JsonObject:

@@ -15,7 +15,7 @@ _LEAST_BUDGET = 1_024
 
 def max_tokens(target: Target, limit: int | None) -> int:
     """The output limit of a request: the run's own, the target's, or one that the model surely takes."""
-    wanted = target.max_tokens if limit is None else limit
+    wanted = target.limit(limit)
     return default_max_tokens(target.model) if wanted is None else wanted
 
 

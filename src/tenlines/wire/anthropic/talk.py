@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from tenlines.core.effects import CallModel
-from tenlines.core.events import ToolSpec
 from tenlines.core.transcript import JsonObject, JsonValue, Reply
 from tenlines.wire.anthropic import requests
 from tenlines.wire.anthropic.decoding import decode_response
-from tenlines.wire.anthropic.encoding import MessagesEncoder, encode_tool, stub_tool
+from tenlines.wire.anthropic.encoding import MessagesEncoder, stub_tool
 from tenlines.wire.anthropic.marks import marked
 from tenlines.wire.anthropic.stream import StreamDecoder
 from tenlines.wire.profile import Target
@@ -18,8 +17,6 @@ class Talk:
 
     def __init__(self, target: Target) -> None:
         self._target, self._encoder = target, MessagesEncoder(target)
-        self._specs: tuple[ToolSpec, ...] | None = None
-        self._tools: list[JsonValue] = []
 
     def request(self, effect: CallModel, stream: bool) -> JsonObject:
         """The body of the next request. The messages stand last: what changes from request to request comes behind
@@ -48,12 +45,9 @@ class Talk:
         return marked(body) if profile.has("marks") else body
 
     def _add_tools(self, body: JsonObject, effect: CallModel, *, may_force: bool) -> None:
-        if effect.tools is not self._specs:
-            self._specs = effect.tools
-            self._tools = [encode_tool(spec, self._encoder.names) for spec in effect.tools]
-        if self._tools:
+        if tools := self._encoder.tools(effect.tools):
             name = self._encoder.names.wire(effect.tool_choice)
-            body["tools"] = self._tools
+            body["tools"] = tools
             body["tool_choice"] = requests.tool_choice(effect.tool_choice, name, may_force=may_force)
         elif self._encoder.called:
             body["tools"] = [stub_tool(name) for name in self._encoder.called]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from tenlines.core.transcript import JsonObject, JsonValue
-from tenlines.wire.bedrock.encoding import ATTACHED, CONTINUE, EMPTY, MOST_DOCUMENTS, MOST_IMAGES, SEPARATOR
+from tenlines.wire.bedrock.encoding import ATTACHED, MOST_DOCUMENTS, MOST_IMAGES, SEPARATOR
 from tenlines.wire.bedrock.inspecting import (
     DOCUMENT_BYTES,
     IMAGE_BYTES,
@@ -21,7 +21,7 @@ from tenlines.wire.bedrock.inspecting import (
     size_of,
 )
 from tenlines.wire.bedrock.turns import tool_entries
-from tenlines.wire.parts import part_text
+from tenlines.wire.parts import CONTINUE, EMPTY, part_text
 from tenlines.wire.profile import Artefact, Profile
 from tenlines.wire.rules import Change
 from tenlines.wire.schemas import convert

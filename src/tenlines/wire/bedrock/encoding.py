@@ -28,11 +28,12 @@ from tenlines.core.transcript import (
     ToolCall,
     User,
 )
-from tenlines.wire import encoder
+from tenlines.wire import encoder as base
 from tenlines.wire.bedrock.binary import text_of
+from tenlines.wire.encoder import own_payloads
 from tenlines.wire.ids import Ids, Names
 from tenlines.wire.json_values import items
-from tenlines.wire.parts import NOTE_PREFIX, part_text, plain_text
+from tenlines.wire.parts import CONTINUE, EMPTY, NO_OUTPUT, NOTE_PREFIX, START, part_text, plain_text
 from tenlines.wire.profile import Profile, Target, family
 from tenlines.wire.schemas import convert
 
@@ -42,11 +43,6 @@ ID_PATTERN = r"[a-zA-Z0-9_.:-]{1,64}"
 NAME_PATTERN = r"[a-zA-Z0-9_-]+"
 SEPARATOR = "."
 """What the assistant is made to say between results and what may not stand beside them."""
-CONTINUE = "Continue."
-"""What the user is made to say between two messages of the assistant, and after the last."""
-START = "(conversation start)"
-NO_OUTPUT = "(no output)"
-EMPTY = "(empty)"
 ATTACHED = "(see the attached document)"
 MOST_IMAGES, MOST_DOCUMENTS = 20, 5
 """How many of each the service takes in one message."""
@@ -78,12 +74,12 @@ def model_family(model: str) -> str:
 # --- messages ---------------------------------------------------------------------------------------
 
 
-class Encoder(encoder.Encoder):
+class Encoder(base.Encoder):
     """The messages of one run."""
 
-    def __init__(self, target: Target, names: Names) -> None:
-        super().__init__()
-        self._profile, self._family, self._names = target.profile, model_family(target.model), names
+    def __init__(self, target: Target) -> None:
+        super().__init__(target)
+        self.names = Names(NAME_PATTERN)
         self._ids = Ids(ID_PATTERN, 40, "tooluse_x")
         self._system: list[str] = []
         self._called: list[tuple[int, str]] = []
@@ -102,12 +98,12 @@ class Encoder(encoder.Encoder):
         """Write one message."""
         match message:
             case System(text):
-                if self._index == len(self._system):
+                if self.index == len(self._system):
                     self._system.append(text)
                 else:
                     self._speak([{"text": NOTE_PREFIX + text}])
             case User(parts):
-                self._speak(user_blocks(parts, self._index))
+                self._speak(user_blocks(parts, self.index))
             case Note(text):
                 self._speak([{"text": NOTE_PREFIX + text}])
             case Assistant():
@@ -121,21 +117,9 @@ class Encoder(encoder.Encoder):
         while self._called and self._called[-1][0] >= kept:
             self._called.pop()
 
-    @property
-    def _index(self) -> int:
-        """Where the message that is being written stands in the transcript."""
-        return len(self._marks) - 1
-
-    def _last(self) -> tuple[JsonValue, Blocks]:
-        """Role and blocks of the last entry."""
-        last = self._entries[-1] if self._entries else None
-        held = last.get("content") if isinstance(last, dict) else None
-        return (last.get("role") if isinstance(last, dict) else None), items(held)
-
     def _speak(self, blocks: Blocks) -> None:
         """What a user says, or the loop itself."""
-        role, held = self._last()
-        if role == "user" and not self._fit_together(held, blocks):
+        if self.last_role == "user" and not self._fit_together(items(self._last().get("content")), blocks):
             self.append({"role": "assistant", "content": [{"text": SEPARATOR}]})
         self.join("user", blocks)
 
@@ -150,7 +134,7 @@ class Encoder(encoder.Encoder):
 
     def _answer(self, message: Assistant) -> None:
         calls: Blocks = [self._call(call) for call in message.calls]
-        self._called += [(self._index, self._names.wire(call.name)) for call in message.calls]
+        self._called += [(self.index, self.names.wire(call.name)) for call in message.calls]
         blocks = self._restored(message, calls)
         if blocks is None:
             said: Blocks = [{"text": message.text}] if message.text.strip() else []
@@ -165,16 +149,14 @@ class Encoder(encoder.Encoder):
         """A message of the assistant, apart from the one before it."""
         if not blocks:
             return
-        role, _ = self._last()
-        if role != "user":
-            self.append({"role": "user", "content": [{"text": CONTINUE if role else START}]})
+        if self.last_role != "user":
+            self.append({"role": "user", "content": [{"text": CONTINUE if self.last_role else START}]})
         self.append({"role": "assistant", "content": blocks})
 
     def _restored(self, message: Assistant, calls: Blocks) -> Blocks | None:
         """The blocks of a reply as they came, when this model may have them back."""
-        for opaque in message.opaque:
-            is_ours = opaque.provider == self._profile.provider and model_family(opaque.model) == self._family
-            held = opaque.payload.get("blocks") if is_ours and isinstance(opaque.payload, dict) else None
+        for payload in own_payloads(message, self._target, model_family):
+            held = payload.get("blocks")
             if isinstance(held, list):
                 return _with_calls(held, calls, self._profile)
         return None
@@ -184,7 +166,7 @@ class Encoder(encoder.Encoder):
         return {
             "toolUse": {
                 "toolUseId": self._ids.wire(call.id),
-                "name": self._names.wire(call.name),
+                "name": self.names.wire(call.name),
                 "input": {} if arguments is None else arguments,
             }
         }
@@ -195,6 +177,13 @@ class Encoder(encoder.Encoder):
         if message.outcome != "ok" and self._profile.has("status"):
             result["status"] = "error"
         return {"toolResult": result}
+
+    def tool(self, spec: ToolSpec) -> JsonObject:
+        inner: JsonObject = {"name": self.names.wire(spec.name)}
+        if spec.description.strip():
+            inner["description"] = spec.description
+        inner["inputSchema"] = {"json": convert(spec.parameters, "bedrock").schema}
+        return {"toolSpec": inner}
 
 
 def count(blocks: Blocks, kind: str) -> int:
@@ -296,69 +285,48 @@ def _document(part: Part, mark: str) -> JsonObject | None:
 # --- the request ------------------------------------------------------------------------------------
 
 
-class Writer:
-    """Writes the requests of one run."""
-
-    def __init__(self, target: Target) -> None:
-        self._target, self.names = target, Names(NAME_PATTERN)
-        self._encoder = Encoder(target, self.names)
-        self._specs: tuple[ToolSpec, ...] | None = None
-        self._tools: Blocks = []
-
-    def request(self, effect: CallModel) -> JsonObject:
-        """The body of a request: the same for a whole and for a streamed reply. Its messages stand last, so that
-        the JSON of one request is the beginning of the next one's."""
-        entries = self._encoder.extend(effect.messages, effect.new_from)
-        body: JsonObject = {"modelId": self._target.model}
-        caches = self._target.profile.has("cache_marks")
-        system = self._encoder.system
-        if system:
-            body["system"] = [*system, _cache_point()] if caches else system
-        config = self._inference(effect.max_output_tokens)
-        if config:
-            body["inferenceConfig"] = config
-        if self._target.effort is not None:
-            body["outputConfig"] = {"effort": self._target.effort}
-        tools = self._tool_config(effect)
-        if tools is not None:
-            body["toolConfig"] = tools
-        entries = _ended(entries)
-        body["messages"] = marked(entries) if caches else entries
-        return body
-
-    def _inference(self, limit: int | None) -> JsonObject:
-        config: JsonObject = {}
-        limit = self._target.max_tokens if limit is None else limit
-        if limit is not None:
-            config["maxTokens"] = limit
-        if self._target.temperature is not None:
-            config["temperature"] = self._target.temperature
-        return config
-
-    def _tool_config(self, effect: CallModel) -> JsonObject | None:
-        """The tools. Calls in the messages need some, so without any there are stubs of those that were called."""
-        if effect.tools is not self._specs:
-            self._specs = effect.tools
-            self._tools = [encode_tool(spec, self.names) for spec in effect.tools]
-        tools = self._tools or [stub_tool(name) for name in self._encoder.called]
-        if not tools:
-            return None
-        if self._target.profile.has("cache_tools"):
-            tools = [*tools, _cache_point()]
-        config: JsonObject = {"tools": tools}
-        choice = encode_choice(effect.tool_choice, self._target.profile, self.names) if effect.tools else None
-        if choice is not None:
-            config["toolChoice"] = choice
-        return config
+def encode_request(encoder: Encoder, target: Target, effect: CallModel) -> JsonObject:
+    """The body of a request: the same for a whole and for a streamed reply. Its messages stand last, so that the JSON
+    of one request is the beginning of the next one's."""
+    entries = _ended(encoder.extend(effect.messages, effect.new_from))
+    body: JsonObject = {"modelId": target.model}
+    caches = target.profile.has("cache_marks")
+    if encoder.system:
+        body["system"] = [*encoder.system, _cache_point()] if caches else encoder.system
+    config = _inference(target, effect.max_output_tokens)
+    if config:
+        body["inferenceConfig"] = config
+    if target.effort is not None:
+        body["outputConfig"] = {"effort": target.effort}
+    tools = _tool_config(encoder, target.profile, effect)
+    if tools is not None:
+        body["toolConfig"] = tools
+    body["messages"] = marked(entries) if caches else entries
+    return body
 
 
-def encode_tool(spec: ToolSpec, names: Names) -> JsonObject:
-    """One tool."""
-    inner: JsonObject = {"name": names.wire(spec.name)}
-    if spec.description.strip():
-        inner["description"] = spec.description
-    inner["inputSchema"] = {"json": convert(spec.parameters, "bedrock").schema}
-    return {"toolSpec": inner}
+def _inference(target: Target, asked: int | None) -> JsonObject:
+    config: JsonObject = {}
+    limit = target.limit(asked)
+    if limit is not None:
+        config["maxTokens"] = limit
+    if target.temperature is not None:
+        config["temperature"] = target.temperature
+    return config
+
+
+def _tool_config(encoder: Encoder, profile: Profile, effect: CallModel) -> JsonObject | None:
+    """The tools. Calls in the messages need some, so without any there are stubs of those that were called."""
+    tools = encoder.tools(effect.tools) or [stub_tool(name) for name in encoder.called]
+    if not tools:
+        return None
+    if profile.has("cache_tools"):
+        tools = [*tools, _cache_point()]
+    config: JsonObject = {"tools": tools}
+    choice = encode_choice(effect.tool_choice, profile, encoder.names) if effect.tools else None
+    if choice is not None:
+        config["toolChoice"] = choice
+    return config
 
 
 def stub_tool(name: str) -> JsonObject:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tenlines.core.effects import CallModel
 from tenlines.core.transcript import JsonObject, JsonValue, Reply
 from tenlines.wire.bedrock.decoding import Reading, decode_response
-from tenlines.wire.bedrock.encoding import Writer, unsaid
+from tenlines.wire.bedrock.encoding import Encoder, encode_request, unsaid
 from tenlines.wire.bedrock.stream import StreamDecoder
 from tenlines.wire.profile import Target
 
@@ -18,8 +18,8 @@ class Talk:
     """
 
     def __init__(self, target: Target) -> None:
-        self._target, self._writer = target, Writer(target)
-        self._reading = Reading(self._writer.names, target.profile.provider, target.model)
+        self._target, self._encoder = target, Encoder(target)
+        self._reading = Reading(self._encoder.names, target.profile.provider, target.model)
 
     def request(self, effect: CallModel, stream: bool) -> JsonObject:
         """The body of the next request, as `converse(**body)` and `converse_stream(**body)` take it once
@@ -31,7 +31,7 @@ class Talk:
                 f"this model cannot be made to call {'a tool' if choice == 'required' else choice}; it was only asked"
             )
         self._reading = self._reading._replace(drops_calls=choice == "none", remark=remark)
-        return self._writer.request(effect)
+        return encode_request(self._encoder, self._target, effect)
 
     def decode(self, data: JsonValue) -> Reply:
         """The reply in a whole response."""

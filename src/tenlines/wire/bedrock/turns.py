@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from tenlines.core.transcript import File, Image, Json, JsonObject, JsonValue, Part, Text, text_of
 from tenlines.wire.bedrock.binary import MEDIA, data_of
-from tenlines.wire.bedrock.encoding import DOCUMENT_FORMATS, IMAGE_FORMATS, NO_OUTPUT, user_blocks
+from tenlines.wire.bedrock.encoding import DOCUMENT_FORMATS, IMAGE_FORMATS, user_blocks
 from tenlines.wire.format import Frame
 from tenlines.wire.json_values import items, obj, string
-from tenlines.wire.parts import part_text
+from tenlines.wire.parts import NO_OUTPUT, part_text
 from tenlines.wire.turns import Block, Role, Tool, Turn
 
 ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}

@@ -17,10 +17,11 @@ from tenlines.core.transcript import (
     User,
 )
 from tenlines.wire import encoder
+from tenlines.wire.encoder import own_payloads
 from tenlines.wire.ids import Ids
-from tenlines.wire.openai_chat.encoding import EMPTY, NO_OUTPUT, encode_tool
-from tenlines.wire.parts import NOTE_PREFIX, data_url, part_text, plain_text
-from tenlines.wire.profile import Target, family
+from tenlines.wire.openai_chat.encoding import encode_tool
+from tenlines.wire.parts import EMPTY, NO_OUTPUT, NOTE_PREFIX, data_url, part_text, plain_text
+from tenlines.wire.profile import Target
 
 _IDS = Ids(r"[A-Za-z0-9_.:-]{1,64}", 40, "call_x")
 
@@ -28,23 +29,14 @@ _IDS = Ids(r"[A-Za-z0-9_.:-]{1,64}", 40, "call_x")
 class Encoder(encoder.Encoder):
     """Messages of one run in this format: each is encoded once and kept."""
 
-    def __init__(self, target: Target) -> None:
-        super().__init__()
-        self._target = target
-        self._specs: tuple[ToolSpec, ...] | None = None
-        self._tools: list[JsonValue] = []
-
     def add(self, message: Message) -> None:
         """Write one message; one of the assistant that says nothing is left out."""
         if isinstance(message, Assistant) and not message.calls and not message.text.strip():
             return
         self.append(encode_message(message, self._target))
 
-    def tools(self, specs: tuple[ToolSpec, ...]) -> list[JsonValue]:
-        """The tools in this format, encoded once for the same specs."""
-        if specs is not self._specs:
-            self._specs, self._tools = specs, [encode_tool(spec) for spec in specs]
-        return self._tools
+    def tool(self, spec: ToolSpec) -> JsonObject:
+        return encode_tool(spec)
 
 
 def encode_message(message: Message, target: Target) -> JsonObject:
@@ -110,10 +102,9 @@ def _assistant(message: Assistant, target: Target) -> JsonObject:
 
 def _thoughts(message: Assistant, target: Target) -> list[JsonValue]:
     """The model's own reasoning, for its own family alone."""
-    for opaque in message.opaque:
-        is_own = opaque.provider == target.profile.provider and family(opaque.model) == family(target.model)
-        if is_own and isinstance(opaque.payload, dict) and isinstance(opaque.payload.get("thinking"), str):
-            return [{"type": "thinking", "thinking": opaque.payload["thinking"]}]
+    for payload in own_payloads(message, target):
+        if isinstance(payload.get("thinking"), str):
+            return [{"type": "thinking", "thinking": payload["thinking"]}]
     return []
 
 
@@ -132,7 +123,7 @@ def encode_request(
         body["tools"] = tools
         if tool_choice != "auto":
             body["tool_choice"] = "NONE" if tool_choice == "none" else "REQUIRED"
-    limit = target.max_tokens if max_output_tokens is None else max_output_tokens
+    limit = target.limit(max_output_tokens)
     if limit is not None:
         body["max_tokens"] = limit
     if target.temperature is not None:

@@ -8,12 +8,13 @@ from collections.abc import Sequence
 from msgspec import structs
 
 from tenlines.core.transcript import JsonObject, JsonValue
-from tenlines.wire.gemini.encoding import DUMMY, START
+from tenlines.wire.gemini.encoding import DUMMY
 from tenlines.wire.gemini.fields import field, key_of, kinds_of, snake
 from tenlines.wire.gemini.inspecting import begins_turn, has_bad_response, is_malformed, schema_problems
 from tenlines.wire.gemini.schema import from_openapi
 from tenlines.wire.gemini.turns import unfold_part
 from tenlines.wire.json_values import items, string
+from tenlines.wire.parts import EMPTY, START
 from tenlines.wire.profile import Artefact, Profile
 from tenlines.wire.provenance import Provenance
 from tenlines.wire.rules import Change
@@ -109,7 +110,7 @@ def _split(block: Block) -> list[Block]:
         one = unfold_part(part, block.path)
         if one.kind != "text" or one.text:
             blocks.append(one)
-    return blocks or [Block("text", block.path, text="(empty)")]
+    return blocks or [Block("text", block.path, text=EMPTY)]
 
 
 # --- signatures -------------------------------------------------------------------------------------

@@ -27,15 +27,12 @@ from tenlines.core.transcript import (
     User,
 )
 from tenlines.wire import encoder
+from tenlines.wire.encoder import own_payloads
 from tenlines.wire.ids import Names
-from tenlines.wire.parts import NOTE_PREFIX, part_text, plain_text
-from tenlines.wire.profile import Target, family
+from tenlines.wire.json_values import items
+from tenlines.wire.parts import CONTINUE, NOTE_PREFIX, START, part_text, plain_text
+from tenlines.wire.profile import Target
 from tenlines.wire.schemas import convert
-
-START = "(conversation start)"
-"""User text before a conversation that the model began."""
-CONTINUE = "Continue."
-"""User text after a model's message that nobody answered."""
 
 DUMMY = "skip_thought_signature_validator"
 """The value that Google documents for calls of a history that no Gemini signed."""
@@ -60,9 +57,9 @@ class Encoder(encoder.Encoder):
 
     blocks_field = "parts"
 
-    def __init__(self, target: Target, names: Names) -> None:
-        super().__init__()
-        self._target, self._names = target, names
+    def __init__(self, target: Target) -> None:
+        super().__init__(target)
+        self.names = Names(NAME_PATTERN, NAME_MAX)
         self._systems: list[str] = []
         self._called: dict[str, str] = {}
         self._has_tail = False
@@ -104,8 +101,7 @@ class Encoder(encoder.Encoder):
                 self._add_user([self._response(message)])
 
     def _add_system(self, text: str) -> None:
-        index = len(self._marks) - 1
-        if len(self._systems) == index:
+        if len(self._systems) == self.index:
             self._systems.append(text)
         else:  # changed instructions would change the beginning of the request
             self._add_user([{"text": NOTE_PREFIX + text}])
@@ -116,11 +112,8 @@ class Encoder(encoder.Encoder):
 
     def _speak_first(self) -> None:
         """Let the user say something where the model would speak first, or twice in a row."""
-        last = self.entries[-1] if self.entries else None
-        if last is None:
-            self.append({"role": "user", "parts": [{"text": START}]})
-        elif isinstance(last, dict) and last.get("role") == "model":
-            self.append({"role": "user", "parts": [{"text": CONTINUE}]})
+        if self.last_role != "user":
+            self.append({"role": "user", "parts": [{"text": CONTINUE if self.last_role else START}]})
 
     def _model_parts(self, message: Assistant) -> list[JsonValue]:
         for call in message.calls:
@@ -130,7 +123,7 @@ class Encoder(encoder.Encoder):
             blocks = [{"text": message.text}] if message.text.strip() else []
             blocks += [{"call": position} for position in range(len(message.calls))]
         parts: list[JsonValue] = []
-        needs_signature = self._target.profile.has("signatures")
+        needs_signature = self._profile.has("signatures")
         for block in blocks:
             position = block.get("call")
             if type(position) is not int:
@@ -145,17 +138,17 @@ class Encoder(encoder.Encoder):
         return parts
 
     def _call(self, call: ToolCall) -> JsonObject:
-        body: JsonObject = {"id": call.id} if self._target.profile.has("ids") and call.id else {}
-        return body | {"name": self._names.wire(call.name), "args": parse_arguments(call.arguments).value or {}}
+        body: JsonObject = {"id": call.id} if self._profile.has("ids") and call.id else {}
+        return body | {"name": self.names.wire(call.name), "args": parse_arguments(call.arguments).value or {}}
 
     def _response(self, result: Result) -> JsonValue:
         """A result: its text, or its one JSON value, under `output` or `error`; pictures beside it where they go."""
-        body: JsonObject = {"id": result.call_id} if self._target.profile.has("ids") and result.call_id else {}
-        body["name"] = self._names.wire(self._called.get(result.call_id, result.name))
+        body: JsonObject = {"id": result.call_id} if self._profile.has("ids") and result.call_id else {}
+        body["name"] = self.names.wire(self._called.get(result.call_id, result.name))
         shown: list[JsonValue] = []
         told: list[Part] = []
         for part in result.parts:
-            blob = _inline(part) if self._target.profile.has("result_media") else None
+            blob = _inline(part) if self._profile.has("result_media") else None
             if blob is None:
                 told.append(part)
             else:
@@ -165,15 +158,23 @@ class Encoder(encoder.Encoder):
             body["parts"] = shown
         return {"functionResponse": body}
 
+    def tool(self, spec: ToolSpec) -> JsonObject:
+        body: JsonObject = {"name": self.names.wire(spec.name)}
+        if spec.description:
+            body["description"] = spec.description
+        if self._profile.has("json_schema"):
+            body["parametersJsonSchema"] = convert(spec.parameters, "gemini_json").schema
+            return body
+        schema = convert(spec.parameters, "gemini").schema
+        if schema.get("properties"):  # an object without properties is refused; no parameters at all are fine
+            body["parameters"] = schema
+        return body
+
 
 def _own_blocks(message: Assistant, target: Target) -> list[JsonObject] | None:
     """The parts of the message as this model family wrote them, where it did."""
-    for opaque in message.opaque:
-        if opaque.provider != target.profile.provider or family(opaque.model) != family(target.model):
-            continue
-        blocks = opaque.payload.get("blocks") if isinstance(opaque.payload, dict) else None
-        if not isinstance(blocks, list):
-            continue
+    for payload in own_payloads(message, target):
+        blocks = items(payload.get("blocks"))
         kept = [block for block in blocks if isinstance(block, dict)]
         positions = [block["call"] for block in kept if "call" in block]
         if kept and len(kept) == len(blocks) and positions == list(range(len(message.calls))):
@@ -228,20 +229,6 @@ def blob_of(part: Image | File) -> JsonObject:
 # --- everything beside the messages -----------------------------------------------------------------
 
 
-def encode_tool(spec: ToolSpec, target: Target, names: Names) -> JsonObject:
-    """The declaration of one tool."""
-    body: JsonObject = {"name": names.wire(spec.name)}
-    if spec.description:
-        body["description"] = spec.description
-    if target.profile.has("json_schema"):
-        body["parametersJsonSchema"] = convert(spec.parameters, "gemini_json").schema
-        return body
-    schema = convert(spec.parameters, "gemini").schema
-    if schema.get("properties"):  # an object without properties is refused; no parameters at all are fine
-        body["parameters"] = schema
-    return body
-
-
 def tool_config(tool_choice: str, names: Names) -> JsonObject:
     """Whether the model may, must or must not call."""
     mode = _CHOICES.get(tool_choice)
@@ -253,7 +240,7 @@ def tool_config(tool_choice: str, names: Names) -> JsonObject:
 def generation_config(target: Target, max_output_tokens: int | None) -> JsonObject:
     """How the reply is made; empty when the service shall decide everything."""
     config: JsonObject = {}
-    limit = target.max_tokens if max_output_tokens is None else max_output_tokens
+    limit = target.limit(max_output_tokens)
     if limit is not None:
         config["maxOutputTokens"] = limit
     if target.temperature is not None:

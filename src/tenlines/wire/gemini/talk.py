@@ -3,19 +3,10 @@
 from __future__ import annotations
 
 from tenlines.core.effects import CallModel
-from tenlines.core.events import ToolSpec
 from tenlines.core.transcript import JsonObject, JsonValue, Reply
 from tenlines.wire.gemini.decoding import Origin, decode_response
-from tenlines.wire.gemini.encoding import (
-    NAME_MAX,
-    NAME_PATTERN,
-    Encoder,
-    encode_tool,
-    generation_config,
-    tool_config,
-)
+from tenlines.wire.gemini.encoding import Encoder, generation_config, tool_config
 from tenlines.wire.gemini.stream import StreamDecoder
-from tenlines.wire.ids import Names
 from tenlines.wire.profile import Target
 
 
@@ -26,34 +17,24 @@ class Talk:
     """
 
     def __init__(self, target: Target) -> None:
-        self._target = target
-        self._names = Names(NAME_PATTERN, NAME_MAX)
-        self._origin = Origin(target.profile.provider, target.model, self._names)
-        self._encoder = Encoder(target, self._names)
-        self._specs: tuple[ToolSpec, ...] = ()
-        self._declared: list[JsonValue] = []
+        self._target, self._encoder = target, Encoder(target)
+        self._origin = Origin(target.profile.provider, target.model, self._encoder.names)
 
     def request(self, effect: CallModel, stream: bool) -> JsonObject:
         """The body of the next request: contents at the end, so that each body begins like the one before."""
-        declared = self._tools(effect.tools)
+        declared = self._encoder.tools(effect.tools)
         contents = self._encoder.extend(effect.messages, effect.new_from)
         body: JsonObject = {}
         if self._encoder.system.strip():
             body["systemInstruction"] = {"parts": [{"text": self._encoder.system}]}
         if declared:
             body["tools"] = [{"functionDeclarations": declared}]
-            body["toolConfig"] = tool_config(effect.tool_choice, self._names)
+            body["toolConfig"] = tool_config(effect.tool_choice, self._encoder.names)
         config = generation_config(self._target, effect.max_output_tokens)
         if config:
             body["generationConfig"] = config
         body["contents"] = contents
         return body
-
-    def _tools(self, specs: tuple[ToolSpec, ...]) -> list[JsonValue]:
-        if specs is not self._specs:
-            self._specs = specs
-            self._declared = [encode_tool(spec, self._target, self._names) for spec in specs]
-        return self._declared
 
     def decode(self, data: JsonValue) -> Reply:
         """The reply in a whole response; a stream that nobody asked to come as events is a list of its chunks."""

@@ -8,7 +8,6 @@ import msgspec
 
 from tenlines.core.transcript import JsonObject, JsonValue
 from tenlines.wire.json_values import items, obj
-from tenlines.wire.mistral.encoding import CONTINUE, START
 from tenlines.wire.mistral.fields import fitted
 from tenlines.wire.mistral.inspecting import (
     broken,
@@ -18,13 +17,11 @@ from tenlines.wire.mistral.inspecting import (
     is_prefix,
     lacks_content,
 )
-from tenlines.wire.parts import part_text
+from tenlines.wire.parts import CONTINUE, EMPTY, START, part_text
 from tenlines.wire.profile import Artefact, Profile
 from tenlines.wire.rules import Change
 from tenlines.wire.schemas import convert
 from tenlines.wire.turns import Block, Turn
-
-EMPTY = "(empty)"
 
 
 def amend_frame(body: JsonObject, profile: Profile) -> tuple[JsonObject, list[Change]]:

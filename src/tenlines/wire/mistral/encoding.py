@@ -19,11 +19,11 @@ from tenlines.core.transcript import (
     ToolCall,
     User,
 )
-from tenlines.wire import encoder
+from tenlines.wire import encoder as base
+from tenlines.wire.encoder import own_payloads
 from tenlines.wire.ids import Ids, Names
-from tenlines.wire.json_values import string
-from tenlines.wire.parts import NOTE_PREFIX, data_url, part_text, plain_text
-from tenlines.wire.profile import Profile, Target, family
+from tenlines.wire.parts import CONTINUE, NOTE_PREFIX, START, data_url, part_text, plain_text
+from tenlines.wire.profile import Profile, Target
 from tenlines.wire.schemas import convert
 
 NAME_PATTERN = r"[a-zA-Z0-9_-]+"
@@ -32,27 +32,24 @@ NAMED = r"(?s)(?!null$).+"
 """Any id but none and `null`, which stands for none."""
 SEPARATOR = "."
 """What the assistant is made to say between results and a user, where the two may not follow one another."""
-CONTINUE = "Continue."
-"""What the user is made to say between two messages of the assistant, and after the last."""
-START = "(conversation start)"
 
 
 # --- messages ---------------------------------------------------------------------------------------
 
 
-class Encoder(encoder.Encoder):
+class Encoder(base.Encoder):
     """The messages of one run."""
 
-    def __init__(self, target: Target, names: Names) -> None:
-        super().__init__()
-        self._profile, self._family, self._names = target.profile, family(target.model), names
+    def __init__(self, target: Target) -> None:
+        super().__init__(target)
+        self.names = Names(NAME_PATTERN)
         self._ids = Ids(target.profile.id_pattern, 9)
 
     def add(self, message: Message) -> None:
         """Write one message."""
         match message:
             case System(text):
-                if self._role() in ("", "system"):
+                if self.last_role in ("", "system"):
                     self.append({"role": "system", "content": text})
                 else:
                     self._speak(NOTE_PREFIX + text)  # a system message may not come after the assistant's or a result
@@ -65,14 +62,8 @@ class Encoder(encoder.Encoder):
             case Result():
                 self.append(self._result(message))
 
-    def _role(self) -> str:
-        """The role of the last entry."""
-        last = self._entries[-1] if self._entries else None
-        role = last.get("role") if isinstance(last, dict) else None
-        return string(role)
-
     def _speak(self, content: JsonValue) -> None:
-        if self._role() == "tool" and not self._profile.has("user_after_tool"):
+        if self.last_role == "tool" and not self._profile.has("user_after_tool"):
             self.append({"role": "assistant", "content": SEPARATOR})
         self.append({"role": "user", "content": content})
 
@@ -81,7 +72,7 @@ class Encoder(encoder.Encoder):
         content: JsonValue = self._restored(message) or (message.text if message.text.strip() else None)
         if content is None and not calls:
             return  # a message with nothing in it is refused by some and of no use to any
-        if self._role() in ("", "assistant"):  # the validator does not count the calls of the very first message
+        if self.last_role in ("", "assistant"):  # the validator does not count the calls of the very first message
             self.append({"role": "user", "content": CONTINUE if self._entries else START})
         if content is not None and calls and self._profile.has("calls_alone"):
             self.append({"role": "assistant", "content": content})
@@ -97,24 +88,28 @@ class Encoder(encoder.Encoder):
         """The chunks of a reply as they came, when this model may have them back; none otherwise."""
         if not self._profile.has("thinking"):
             return []
-        for opaque in message.opaque:
-            is_ours = opaque.provider == self._profile.provider and family(opaque.model) == self._family
-            held = opaque.payload.get("blocks") if is_ours and isinstance(opaque.payload, dict) else None
+        for payload in own_payloads(message, self._target):
+            held = payload.get("blocks")
             if isinstance(held, list):
                 calls = [block["call"] for block in held if isinstance(block, dict) and "call" in block]
                 fits = calls == list(range(len(message.calls)))
                 return [block for block in held if isinstance(block, dict) and "call" not in block] if fits else []
         return []
 
+    def tool(self, spec: ToolSpec) -> JsonObject:
+        function: JsonObject = {"name": self.names.wire(spec.name), "description": spec.description}
+        function["parameters"] = convert(spec.parameters, "mistral").schema
+        return {"type": "function", "function": function}
+
     def _call(self, call: ToolCall) -> JsonObject:
-        function: JsonObject = {"name": self._names.wire(call.name), "arguments": call.arguments}
+        function: JsonObject = {"name": self.names.wire(call.name), "arguments": call.arguments}
         return {"id": self._ids.wire(call.id), "type": "function", "function": function}
 
     def _result(self, message: Result) -> JsonObject:
         return {
             "role": "tool",
             "tool_call_id": self._ids.wire(message.call_id),
-            "name": self._names.wire(message.name),
+            "name": self.names.wire(message.name),
             "content": result_content(message.parts, self._profile),
         }
 
@@ -148,51 +143,31 @@ def _is_shown(part: Part) -> bool:
 # --- the request ------------------------------------------------------------------------------------
 
 
-class Writer:
-    """Writes the requests of one run."""
-
-    def __init__(self, target: Target) -> None:
-        self._target, self.names = target, Names(NAME_PATTERN)
-        self._encoder = Encoder(target, self.names)
-        self._specs: tuple[ToolSpec, ...] | None = None
-        self._tools: list[JsonValue] = []
-
-    def request(self, effect: CallModel, stream: bool) -> JsonObject:
-        """The body of a request. Its messages stand last, so that the JSON of one request is the beginning of the
-        next one's."""
-        entries = self._encoder.extend(effect.messages, effect.new_from)
-        if effect.tools is not self._specs:
-            self._specs = effect.tools
-            self._tools = [encode_tool(spec, self.names) for spec in effect.tools]
-        target = self._target
-        body: JsonObject = {"model": target.model}
-        limit = target.max_tokens if effect.max_output_tokens is None else effect.max_output_tokens
-        if limit is not None:
-            body["max_tokens"] = limit
-        if target.temperature is not None:
-            body["temperature"] = target.temperature
-        if target.effort is not None and not target.profile.has("no_effort"):
-            body["reasoning_effort"] = target.effort
-        if self._tools:
-            body["tools"] = self._tools
-            body["tool_choice"] = _choice(effect.tool_choice, self.names)
-        if stream:
-            body["stream"] = True
-        body["messages"] = ended(entries)
-        return body
+def encode_request(encoder: Encoder, target: Target, effect: CallModel, stream: bool) -> JsonObject:
+    """The body of a request. Its messages stand last, so that the JSON of one request is the beginning of the next
+    one's."""
+    entries, tools = encoder.extend(effect.messages, effect.new_from), encoder.tools(effect.tools)
+    body: JsonObject = {"model": target.model}
+    limit = target.limit(effect.max_output_tokens)
+    if limit is not None:
+        body["max_tokens"] = limit
+    if target.temperature is not None:
+        body["temperature"] = target.temperature
+    if target.effort is not None and not target.profile.has("no_effort"):
+        body["reasoning_effort"] = target.effort
+    if tools:
+        body["tools"] = tools
+        body["tool_choice"] = _choice(effect.tool_choice, encoder.names)
+    if stream:
+        body["stream"] = True
+    body["messages"] = ended(entries)
+    return body
 
 
 def _choice(tool_choice: str, names: Names) -> JsonValue:
     if tool_choice in ("auto", "none", "required"):
         return tool_choice
     return {"type": "function", "function": {"name": names.wire(tool_choice)}}
-
-
-def encode_tool(spec: ToolSpec, names: Names) -> JsonObject:
-    """One tool."""
-    function: JsonObject = {"name": names.wire(spec.name), "description": spec.description}
-    function["parameters"] = convert(spec.parameters, "mistral").schema
-    return {"type": "function", "function": function}
 
 
 def ended(entries: Sequence[JsonValue]) -> list[JsonValue]:

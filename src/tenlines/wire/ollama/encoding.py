@@ -8,42 +8,30 @@ from tenlines.core.events import ToolSpec
 from tenlines.core.outcomes import parse_arguments
 from tenlines.core.transcript import Assistant, Image, JsonObject, JsonValue, Message, Note, Result, System, User
 from tenlines.wire import encoder
-from tenlines.wire.openai_chat.encoding import CONTINUE, START, encode_tool
-from tenlines.wire.parts import NOTE_PREFIX, part_text, plain_text
-from tenlines.wire.profile import Target, family
+from tenlines.wire.encoder import own_payloads
+from tenlines.wire.openai_chat.encoding import encode_tool
+from tenlines.wire.parts import CONTINUE, NOTE_PREFIX, START, part_text, plain_text
+from tenlines.wire.profile import Target
 
 
 class Encoder(encoder.Encoder):
     """Messages of one run in this format: each is encoded once and kept."""
 
-    def __init__(self, target: Target) -> None:
-        super().__init__()
-        self._target = target
-        self._specs: tuple[ToolSpec, ...] | None = None
-        self._tools: list[JsonValue] = []
-
     def add(self, message: Message) -> None:
         """Write one message; between two of the assistant's stands a user's word, as behind the last one."""
-        if isinstance(message, Assistant) and self._last_role() == "assistant":
+        if isinstance(message, Assistant) and self.last_role == "assistant":
             self.append({"role": "user", "content": CONTINUE})
         self.append(encode_message(message, self._target))
 
     def closed(self) -> list[JsonValue]:
         """All entries, with a user's word behind an assistant's, which would be continued."""
-        last = self._last_role()
+        last = self.last_role
         if last in ("user", "tool"):
             return self._entries
         return [*self._entries, {"role": "user", "content": CONTINUE if last == "assistant" else START}]
 
-    def _last_role(self) -> JsonValue:
-        last = self._entries[-1] if self._entries else None
-        return last.get("role") if isinstance(last, dict) else None
-
-    def tools(self, specs: tuple[ToolSpec, ...]) -> list[JsonValue]:
-        """The tools in this format, encoded once for the same specs."""
-        if specs is not self._specs:
-            self._specs, self._tools = specs, [encode_tool(spec) for spec in specs]
-        return self._tools
+    def tool(self, spec: ToolSpec) -> JsonObject:
+        return encode_tool(spec)
 
 
 def encode_message(message: Message, target: Target) -> JsonObject:
@@ -72,10 +60,9 @@ def _user(message: User) -> JsonObject:
 
 def _assistant(message: Assistant, target: Target) -> JsonObject:
     body: JsonObject = {"role": "assistant", "content": message.text}
-    for opaque in message.opaque:
-        is_own = opaque.provider == target.profile.provider and family(opaque.model) == family(target.model)
-        if is_own and isinstance(opaque.payload, dict) and isinstance(opaque.payload.get("thinking"), str):
-            body["thinking"] = opaque.payload["thinking"]
+    for payload in own_payloads(message, target):
+        if isinstance(payload.get("thinking"), str):
+            body["thinking"] = payload["thinking"]
     calls: list[JsonValue] = [
         {"function": {"name": call.name, "arguments": _arguments(call.arguments)}} for call in message.calls
     ]
@@ -101,7 +88,7 @@ def encode_request(
     if tools:
         body["tools"] = tools
     options: JsonObject = {}
-    limit = target.max_tokens if max_output_tokens is None else max_output_tokens
+    limit = target.limit(max_output_tokens)
     if limit is not None:
         options["num_predict"] = limit
     if target.temperature is not None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from tenlines.core.transcript import JsonObject, JsonValue
 from tenlines.wire.json_values import obj, string
-from tenlines.wire.openai_chat.encoding import CONTINUE, EMPTY, REASONING_FIELDS, is_refused
+from tenlines.wire.openai_chat.encoding import REASONING_FIELDS, is_refused
 from tenlines.wire.openai_chat.inspecting import (
     CALL_TYPES,
     MOST_TOOLS,
@@ -19,6 +19,7 @@ from tenlines.wire.openai_chat.inspecting import (
     unsupported,
 )
 from tenlines.wire.openai_chat.turns import ROLES, fold, unfold
+from tenlines.wire.parts import CONTINUE, EMPTY
 from tenlines.wire.profile import Artefact, Profile
 from tenlines.wire.rules import Change
 from tenlines.wire.schemas import convert, problems

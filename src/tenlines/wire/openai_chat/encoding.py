@@ -20,22 +20,18 @@ from tenlines.core.transcript import (
     User,
 )
 from tenlines.wire import encoder
+from tenlines.wire.encoder import own_payloads
 from tenlines.wire.ids import Ids
-from tenlines.wire.parts import NOTE_PREFIX, data_url, part_text, plain_text
-from tenlines.wire.profile import Profile, Target, family
+from tenlines.wire.json_values import string
+from tenlines.wire.parts import CONTINUE, EMPTY, NO_OUTPUT, NOTE_PREFIX, START, data_url, part_text, plain_text
+from tenlines.wire.profile import Profile, Target
 from tenlines.wire.schemas import convert
 
 REASONING_FIELDS = ("reasoning_content", "reasoning", "reasoning_details")
 """Non-standard fields that must go back to the server that made them (DeepSeek V4, Kimi: 400 otherwise)."""
 
-START = "(conversation start)"
-"""A user's word before an assistant that speaks first, for servers that want a user there."""
-CONTINUE = "Continue."
-"""A user's word between two of the assistant's, and behind its last one, for servers that want it so."""
 UNDERSTOOD = "Understood."
 """The assistant's word between results and a user, for servers that want one there."""
-EMPTY = "(empty)"
-NO_OUTPUT = "(no output)"
 
 # --- encoding ---------------------------------------------------------------------------------------
 
@@ -50,21 +46,18 @@ class Encoder(encoder.Encoder):
     """Messages of one run in this format: each is encoded once and kept."""
 
     def __init__(self, target: Target) -> None:
-        super().__init__()
-        self._target = target
-        self._joins = self._target.profile.has("turns.joined")
+        super().__init__(target)
+        self._joins = self._profile.has("turns.joined")
         self._lengths: list[int] = []  # how long the last entry's text was before each message
-        self._specs: tuple[ToolSpec, ...] | None = None
-        self._tools: list[JsonValue] = []
 
     def add(self, message: Message) -> None:
         """Write one message, and what must stand between it and the one before."""
-        self._lengths.append(len(self._last_text() or ""))
+        self._lengths.append(len(self._last_text()))
         if _is_left_out(message, self._target):
             return
         entry = encode_message(message, self._target)
         role = entry["role"]
-        if self._joins and role in ("user", "system") and self._last_role() == role and self._joined(entry):
+        if self._joins and role in ("user", "system") and self.last_role == role and self._joined(entry):
             return
         between = self._between(message)
         if between is not None:
@@ -73,9 +66,9 @@ class Encoder(encoder.Encoder):
 
     def _between(self, message: Message) -> JsonObject | None:
         """A fixed rule of the neighbours, so that it is there again in every later request."""
-        profile, last = self._target.profile, self._last_role()
+        profile, last = self._profile, self.last_role
         if isinstance(message, Assistant) and profile.has("turns.continued"):
-            if last in (None, "system"):
+            if last in ("", "system"):
                 return {"role": "user", "content": START}
             return {"role": "user", "content": CONTINUE} if last == "assistant" else None
         is_user = isinstance(message, User | Note)
@@ -86,9 +79,9 @@ class Encoder(encoder.Encoder):
 
     def _joined(self, entry: JsonObject) -> bool:
         """Whether an entry could be added to the last one, which has the same role."""
-        last, content = self._entries[-1], entry["content"]
-        held = last.get("content") if isinstance(last, dict) else None
-        if isinstance(held, str) and isinstance(content, str) and isinstance(last, dict):
+        last, content = self._last(), entry["content"]
+        held = last.get("content")
+        if isinstance(held, str) and isinstance(content, str):
             self._entries[-1] = {**last, "content": f"{held}\n\n{content}"}
             return True
         if isinstance(held, list):
@@ -101,31 +94,21 @@ class Encoder(encoder.Encoder):
         length = self._lengths[kept]
         del self._lengths[kept:]
         text = self._last_text()
-        last = self._entries[-1] if self._entries else None
-        if text is not None and isinstance(last, dict) and len(text) > length:
-            self._entries[-1] = {**last, "content": text[:length]}
+        if len(text) > length:
+            self._entries[-1] = {**self._last(), "content": text[:length]}
 
-    def _last_text(self) -> str | None:
-        last = self._entries[-1] if self._entries else None
-        text = last.get("content") if isinstance(last, dict) else None
-        return text if isinstance(text, str) else None
-
-    def _last_role(self) -> JsonValue:
-        last = self._entries[-1] if self._entries else None
-        return last.get("role") if isinstance(last, dict) else None
+    def _last_text(self) -> str:
+        return string(self._last().get("content"))
 
     def closed(self) -> list[JsonValue]:
         """All entries, and a user's word behind them where the server wants one."""
-        last = self._last_role()
+        last = self.last_role
         if last in ("user", "tool") or not self._target.profile.has("turns.continued"):
             return self._entries
         return [*self._entries, {"role": "user", "content": CONTINUE if last == "assistant" else START}]
 
-    def tools(self, specs: tuple[ToolSpec, ...]) -> list[JsonValue]:
-        """The tools in this format, encoded once for the same specs."""
-        if specs is not self._specs:
-            self._specs, self._tools = specs, [encode_tool(spec) for spec in specs]
-        return self._tools
+    def tool(self, spec: ToolSpec) -> JsonObject:
+        return encode_tool(spec)
 
 
 def encode_request(
@@ -148,7 +131,7 @@ def encode_request(
     if tools:
         body["tools"] = tools
         body["tool_choice"] = _choice(tool_choice, profile)
-    limit = target.max_tokens if max_output_tokens is None else max_output_tokens
+    limit = target.limit(max_output_tokens)
     if limit is not None:
         body["max_completion_tokens" if profile.has("limit.new_name") else "max_tokens"] = limit
     if target.temperature is not None:
@@ -245,11 +228,7 @@ def _assistant(message: Assistant, target: Target) -> JsonObject:
 
 def _kept(message: Assistant, target: Target) -> list[JsonObject]:
     """What the maker of a message gets back with it."""
-    if target.profile.has("reasoning.never"):
-        return []
-    provider, model = target.profile.provider, family(target.model)
-    own = [one.payload for one in message.opaque if one.provider == provider and family(one.model) == model]
-    return [payload for payload in own if isinstance(payload, dict)]
+    return [] if target.profile.has("reasoning.never") else own_payloads(message, target)
 
 
 def _restore(body: JsonObject, calls: list[JsonObject], payload: JsonObject) -> None:

@@ -295,7 +295,7 @@ def _folded_content(turn: Turn, old: JsonValue, has_calls: bool) -> JsonValue:
 def _parts_json(block: Block) -> list[JsonValue]:
     if block.kind == "text":
         return [{"type": "text", "text": block.text}]
-    return [part_json(part) for part in block.parts]
+    return [part_json(part) for part in block.parts] if block.kind == "media" else [block.raw]
 
 
 def _call_json(block: Block, message: JsonObject) -> JsonValue:

@@ -23,7 +23,6 @@ from tenlines.core.transcript import (
     JsonValue,
     Message,
     Note,
-    Opaque,
     Part,
     Result,
     System,
@@ -31,11 +30,11 @@ from tenlines.core.transcript import (
     ToolCall,
     User,
 )
-from tenlines.wire.encoder import Encoder
+from tenlines.wire.encoder import Encoder, own_payloads
 from tenlines.wire.ids import Ids, Names
 from tenlines.wire.json_values import items
 from tenlines.wire.parts import NOTE_PREFIX, data_url, part_text, plain_text
-from tenlines.wire.profile import Target, family
+from tenlines.wire.profile import Target
 from tenlines.wire.schemas import convert
 
 CUSTOM_CALL = "custom_tool_call"
@@ -49,10 +48,9 @@ IDS = Ids(r"[\x21-\x7e]{1,64}", 40, "call_x")
 class ItemEncoder(Encoder):
     """The items of one run."""
 
-    def __init__(self, target: Target, names: Names) -> None:
-        super().__init__()
-        self._names = names
-        self._provider, self._family = target.profile.provider, family(target.model)
+    def __init__(self, target: Target) -> None:
+        super().__init__(target)
+        self.names = Names(r"[a-zA-Z0-9_-]+")
         self._needs_encrypted = target.profile.has("encrypted")
         self._is_adjacent = "pair.gap" in target.profile.faults
         self._carries = target.profile.carries
@@ -77,8 +75,7 @@ class ItemEncoder(Encoder):
         """One item for all of them: many chat templates take a single one."""
         if not text:
             return
-        last = self.entries[-1] if self.entries else None
-        held = last.get("content") if isinstance(last, dict) and last.get("role") == "system" else None
+        held = self._last().get("content") if self.last_role == "system" else None
         if isinstance(held, list):
             held.append(input_text(text))
         else:
@@ -111,10 +108,8 @@ class ItemEncoder(Encoder):
 
     def _blocks(self, message: Assistant) -> list[JsonObject] | None:
         """What the model said, as it came; None where it is not for this target, or does not fit the calls."""
-        for opaque in message.opaque:
-            if opaque.provider == self._provider and family(opaque.model) == self._family:
-                return blocks_of(opaque, len(message.calls))
-        return None
+        own = own_payloads(message, self._target)
+        return blocks_of(own[0], len(message.calls)) if own else None
 
     def _verbatim(self, message: Assistant, blocks: list[JsonObject]) -> list[JsonObject]:
         """The items as they came. Ids go only beside the reasoning that they were made with: a server that looks
@@ -147,17 +142,24 @@ class ItemEncoder(Encoder):
         more = {key: value for key, value in extra.items() if key not in ("call", "type", "input")}
         if not keeps_id:
             more.pop("id", None)
-        head: JsonObject = {"call_id": IDS.wire(call.id), "name": self._names.wire(call.name)}
+        head: JsonObject = {"call_id": IDS.wire(call.id), "name": self.names.wire(call.name)}
         if extra.get("type") == CUSTOM_CALL:
             self._custom.add(call.id)
             return {"type": CUSTOM_CALL, **head, "input": extra.get("input", call.arguments), **more}
         self._custom.discard(call.id)
         return {"type": "function_call", **head, "arguments": call.arguments, **more}
 
+    def tool(self, spec: ToolSpec) -> JsonObject:
+        """One tool. `strict` is written out because the API's default rewrites schemas."""
+        tool: JsonObject = {"type": "function", "name": self.names.wire(spec.name)}
+        if spec.description:
+            tool["description"] = spec.description
+        return {**tool, "parameters": convert(spec.parameters, "openai").schema, "strict": False}
 
-def blocks_of(opaque: Opaque, calls: int) -> list[JsonObject] | None:
+
+def blocks_of(payload: JsonObject, calls: int) -> list[JsonObject] | None:
     """The blocks of a payload, where they are whole and stand for that many calls."""
-    held = opaque.payload.get("blocks") if isinstance(opaque.payload, dict) else None
+    held = payload.get("blocks")
     if not isinstance(held, list):
         return None
     blocks = [block for block in held if isinstance(block, dict)]
@@ -215,32 +217,6 @@ def input_parts(parts: Sequence[Part]) -> list[JsonValue]:
     return written
 
 
-# --- tools ------------------------------------------------------------------------------------------
-
-
-def encode_tool(spec: ToolSpec, name: str) -> JsonObject:
-    """One tool. `strict` is written out because the API's default rewrites schemas."""
-    tool: JsonObject = {"type": "function", "name": name}
-    if spec.description:
-        tool["description"] = spec.description
-    return {**tool, "parameters": convert(spec.parameters, "openai").schema, "strict": False}
-
-
-class Tools:
-    """The tools of a run in this format, encoded once for the same specs."""
-
-    def __init__(self, names: Names) -> None:
-        self._names = names
-        self._specs: tuple[ToolSpec, ...] | None = None
-        self._encoded: list[JsonValue] = []
-
-    def encode(self, specs: tuple[ToolSpec, ...]) -> list[JsonValue]:
-        """The list that is kept, not a copy."""
-        if specs is not self._specs:
-            self._specs, self._encoded = specs, [encode_tool(spec, self._names.wire(spec.name)) for spec in specs]
-        return self._encoded
-
-
 # --- the body ---------------------------------------------------------------------------------------
 
 
@@ -263,7 +239,7 @@ def encode_request(
     body: JsonObject = {"model": target.model, "store": False}
     if target.profile.has("encrypted"):
         body["include"] = ["reasoning.encrypted_content"]
-    limit = output_limit(target, effect)
+    limit = target.limit(effect.max_output_tokens)
     if limit is not None:
         body["max_output_tokens"] = limit
     if target.temperature is not None:
@@ -277,8 +253,3 @@ def encode_request(
         body["tool_choice"] = choice if choice in ("auto", "none", "required") else {"type": "function", "name": choice}
     body["input"] = items
     return body
-
-
-def output_limit(target: Target, effect: CallModel) -> int | None:
-    """The most output tokens that a request allows; None for as many as the server gives."""
-    return target.max_tokens if effect.max_output_tokens is None else effect.max_output_tokens

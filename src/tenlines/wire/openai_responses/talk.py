@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from tenlines.core.effects import CallModel
 from tenlines.core.transcript import JsonObject, JsonValue, Reply
-from tenlines.wire.ids import Names
 from tenlines.wire.openai_responses.decoding import Reading, decode_response
-from tenlines.wire.openai_responses.encoding import ItemEncoder, Tools, encode_request, output_limit
+from tenlines.wire.openai_responses.encoding import ItemEncoder, encode_request
 from tenlines.wire.openai_responses.stream import StreamDecoder
 from tenlines.wire.profile import Target
 
@@ -15,17 +14,15 @@ class Talk:
     """Writes the requests of a run and reads its replies."""
 
     def __init__(self, target: Target) -> None:
-        self._target = target
-        self._names = Names(r"[a-zA-Z0-9_-]+")
-        self._encoder, self._tools = ItemEncoder(target, self._names), Tools(self._names)
+        self._target, self._encoder = target, ItemEncoder(target)
         self._limit: int | None = None
 
     def request(self, effect: CallModel, stream: bool) -> JsonObject:
         """The body of the next request."""
-        self._limit = output_limit(self._target, effect)
-        tools = self._tools.encode(effect.tools)
+        self._limit = self._target.limit(effect.max_output_tokens)
+        tools = self._encoder.tools(effect.tools)
         choice = effect.tool_choice
-        wire_choice = choice if choice in ("auto", "none", "required") else self._names.wire(choice)
+        wire_choice = choice if choice in ("auto", "none", "required") else self._encoder.names.wire(choice)
         items = self._encoder.extend(effect.messages, effect.new_from)
         return encode_request(self._target, effect, items, tools, wire_choice, stream=stream)
 
@@ -39,4 +36,4 @@ class Talk:
 
     def _reading(self) -> Reading:
         limit = self._limit if self._target.profile.has("limit.silent") else None
-        return Reading(self._target.profile.provider, self._target.model, self._names.own, limit)
+        return Reading(self._target.profile.provider, self._target.model, self._encoder.names.own, limit)
