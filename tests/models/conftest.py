@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -23,6 +24,14 @@ from tenlines.ports import Model, OnDelta
 pytest.register_assert_rewrite("scenarios")
 sys.path.append(str(Path(__file__).parent.parent / "wire"))  # for `judges`, which make requests
 sys.path.insert(0, str(Path(__file__).parent))  # for `scenarios`, which all clients share
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_certificates() -> Iterator[None]:
+    """No test here speaks TLS, and every client reads all certificates of the machine when it is made."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ssl.SSLContext, "load_verify_locations", lambda self, *where, **more: None)
+        yield
 
 
 def ask_for(
@@ -66,6 +75,7 @@ class ChatServer:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True  # small pieces go out at once, and not when the last one was acknowledged
 
             def log_message(self, format: str, *args: Any) -> None:
                 """Say nothing."""

@@ -228,6 +228,7 @@ class FormatServer:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True  # small pieces go out at once, and not when the last one was acknowledged
 
             def log_message(self, format: str, *args: Any) -> None:
                 """Say nothing."""

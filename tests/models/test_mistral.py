@@ -120,6 +120,15 @@ class TestMistral(Scenarios):
     speaker = MistralSpeaker()
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _frozen() -> Iterator[None]:
+    """What is there before the first test (modules, mostly) is not looked at again after each."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 class TestUserClient(Scenarios):
     """With a client of the user's, who closes it; nobody does here."""
