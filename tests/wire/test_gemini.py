@@ -393,7 +393,7 @@ def facts_of(made: Any, talk: Talk) -> list[Any]:
     for index, message in enumerate(made["contents"]):
         turn = FORMAT.unfold(message, f"contents[{index}]")
         for block in turn.blocks:
-            name = talk._names.own(block.name)
+            name = talk._encoder.names.own(block.name)
             if block.kind == "call":
                 found.append(("call", name, block.arguments))
             elif block.kind == "result":
