@@ -13,7 +13,7 @@ from jsonschema import Draft7Validator, Draft202012Validator
 from jsonschema.exceptions import SchemaError
 
 from tenlines import tool
-from tenlines.wire.schemas import Converted, Dialect, convert, problems, restore, sizes
+from tenlines.wire.schemas import Converted, Dialect, convert, problems, sizes
 
 DIALECTS: tuple[Dialect, ...] = typing.get_args(Dialect)
 STRICT: tuple[Dialect, ...] = ("openai_strict", "anthropic_strict", "bedrock_strict", "cohere_strict")
@@ -226,7 +226,6 @@ def test_what_was_valid_stays_valid(given: tuple[dict[str, Any], Any], optional:
     sent = with_nulls(arguments, root) if dialect == "openai_strict" else arguments
     validator = Draft7Validator if dialect == "mistral" else Draft202012Validator
     assert [error.message for error in validator(judge).iter_errors(sent)] == []
-    assert Draft202012Validator(root).is_valid(restore(sent, root, dialect))
 
 
 def as_json_schema(schema: Any) -> Any:
@@ -429,7 +428,6 @@ def test_cohere_gets_a_property_that_is_required() -> None:
     assert convert(obj({"a": {"type": "string"}, "b": {"type": "string"}}), "cohere_strict").schema["required"] == ["a"]
     bare = convert({}, "cohere_strict").schema
     assert problems(bare, "cohere_strict") == []
-    assert restore({"no_arguments": True}, {}, "cohere_strict") == {}
 
 
 def test_mistral_gets_tuples_as_its_draft_has_them() -> None:
@@ -502,31 +500,7 @@ def test_what_a_provider_takes_is_no_problem(dialect: Dialect, schema: dict[str,
     assert problems(schema, dialect) == []
 
 
-# --- the way back -------------------------------------------------------------------------------------------
-
-
-def test_nulls_of_optional_properties_are_taken_out_again() -> None:
-    inner = obj({"x": {"type": "integer"}, "y": {"type": ["integer", "null"]}}, "y")
-    parameters = obj(
-        {"a": {"type": "string"}, "b": {"$ref": "#/$defs/B"}, "c": {"type": "array", "items": {"$ref": "#/$defs/B"}}},
-        "b",
-        **{"$defs": {"B": inner}},
-    )
-    given = {"a": None, "b": {"x": None, "y": None}, "c": [{"x": 1, "y": 2}, {"x": None, "y": 3}]}
-    wanted = {"b": {"y": None}, "c": [{"x": 1, "y": 2}, {"y": 3}]}
-    assert restore(given, parameters, "openai_strict") == wanted
-    assert restore(given, parameters, "openai") is given
-
-
-def test_nulls_are_taken_out_of_the_form_that_was_meant() -> None:
-    cat = obj({"kind": {"const": "cat"}, "lives": {"type": "integer"}}, "kind")
-    dog = obj({"kind": {"const": "dog"}, "lives": {"type": ["integer", "null"]}}, "kind", "lives")
-    parameters = obj({"pet": {"anyOf": [cat, dog]}}, "pet")
-    assert restore({"pet": {"kind": "cat", "lives": None}}, parameters, "openai_strict") == {"pet": {"kind": "cat"}}
-    empty = obj({"pet": {"anyOf": [obj({"a": {"enum": [None]}, "b": {"type": "string"}}, "a")]}}, "pet")
-    assert restore({"pet": {"a": None, "b": None}}, empty, "openai_strict") == {"pet": {"a": None}}
-    nested = obj({"pet": {"anyOf": [{"anyOf": [cat]}]}}, "pet")
-    assert restore({"pet": {"kind": "cat", "lives": None}}, nested, "openai_strict") == {"pet": {"kind": "cat"}}
+# --- sizes ------------------------------------------------------------------------------------------------
 
 
 def test_sizes_are_counted_at_every_depth() -> None:
