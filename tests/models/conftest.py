@@ -68,6 +68,8 @@ class ChatServer:
         self.bodies: list[Any] = []
         self.headers: list[Any] = []
         self.paths: list[str] = []
+        self.peers: list[Any] = []
+        """The other end of each request's connection."""
         self.asked = threading.Event()
         self.hung_up = threading.Event()
         """Set when a client closed the connection while an answer waited for it."""
@@ -82,6 +84,7 @@ class ChatServer:
 
             def do_GET(self) -> None:
                 chat.paths.append(self.path)
+                chat.peers.append(self.client_address)
                 chat.headers.append(self.headers)
                 chat.answers.pop(0)(self)
 

@@ -303,6 +303,6 @@ def test_one_model_serves_many_event_loops_and_leaves_nothing_open(server: Forma
     for _ in range(3):
         asyncio.run(model.session().acomplete(request_for(HI), None))
     clients: Any = model._transport._clients
-    assert not clients._by_loop
+    assert not clients._http.by_loop
     del model, clients
     gc.collect()  # an open socket would be a warning here, and so an error

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from tenlines.errors import ConfigError
-from tenlines.models.session import TIMEOUT_S, Session, open_session
+from tenlines.models.session import TIMEOUT_S, ModelClient
 from tenlines.models.stainless import Clients, OwnClients, StainlessTransport, anthropic_sdk
 from tenlines.ports import Clock
 from tenlines.wire.anthropic.format import FORMAT
@@ -23,7 +23,7 @@ KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
 """Where the key is looked for."""
 
 
-class Anthropic:
+class Anthropic(ModelClient):
     """A model that speaks Anthropic Messages: of Anthropic itself, of a cloud, or of a compatible server.
 
     Args:
@@ -64,20 +64,17 @@ class Anthropic:
     ) -> None:
         clients = _clients(model, client, async_client, base_url, api_key)
         host = urlsplit(clients.address).netloc
-        self.name = name or (f"anthropic:{model}" if _is_genuine(host) else f"{clients.address}#{model}")
-        self.format, self.address, self.timeout_s = FORMAT, clients.address, timeout_s
-        self.target = Target(
+        name = name or (f"anthropic:{model}" if _is_genuine(host) else f"{clients.address}#{model}")
+        target = Target(
             profile=profile or _profile(host, model),
             model=model,
             max_tokens=max_tokens,
             temperature=temperature,
             effort=effort,
         )
-        self._transport, self._clock = StainlessTransport(clients, "/v1/messages"), clock
-
-    def session(self) -> Session:
-        """One run's conversation: what was encoded is kept."""
-        return open_session(self._transport, self.format, self.target, clock=self._clock, timeout_s=self.timeout_s)
+        super().__init__(
+            StainlessTransport(clients, "/v1/messages"), FORMAT, target, name=name, timeout_s=timeout_s, clock=clock
+        )
 
 
 _CLOUDS = (".amazonaws.com", ".googleapis.com", ".azure.com")

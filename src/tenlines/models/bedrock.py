@@ -23,8 +23,8 @@ from tenlines.errors import (
     ProviderError,
     RemoteError,
 )
-from tenlines.models.session import CONNECT_S, TIMEOUT_S, Heard, Session, open_session
-from tenlines.models.stainless import is_loopback
+from tenlines.models.connections import is_loopback
+from tenlines.models.session import CONNECT_S, TIMEOUT_S, Heard, ModelClient
 from tenlines.ports import Clock
 from tenlines.wire.bedrock.binary import from_sdk, to_sdk
 from tenlines.wire.bedrock.format import FORMAT
@@ -36,7 +36,7 @@ _MOST_CLIENTS = 4
 """How many clients with a shorter patience are kept."""
 
 
-class Bedrock:
+class Bedrock(ModelClient):
     """A model of AWS Bedrock.
 
     Args:
@@ -76,20 +76,15 @@ class Bedrock:
     ) -> None:
         sdk = aws_sdk()
         clients = _Clients(client) if client is not None else _OwnClients(sdk, model, (region, base_url), timeout_s)
-        self.name = name or (f"bedrock:{model}" if not is_loopback(clients.address) else f"{clients.address}#{model}")
-        self.format, self.timeout_s = FORMAT, timeout_s
-        self.target = Target(
+        name = name or (f"bedrock:{model}" if not is_loopback(clients.address) else f"{clients.address}#{model}")
+        target = Target(
             profile=profile or FORMAT.profile({"model": model}),
             model=model,
             max_tokens=max_tokens,
             temperature=temperature,
             effort=effort,
         )
-        self._transport, self._clock = BedrockTransport(sdk, clients), clock
-
-    def session(self) -> Session:
-        """One run's conversation: what was encoded is kept."""
-        return open_session(self._transport, self.format, self.target, clock=self._clock, timeout_s=self.timeout_s)
+        super().__init__(BedrockTransport(sdk, clients), FORMAT, target, name=name, timeout_s=timeout_s, clock=clock)
 
 
 # --- the SDK ------------------------------------------------------------------------------------------

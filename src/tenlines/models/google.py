@@ -9,18 +9,16 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
-import weakref
 from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
-from contextlib import contextmanager
+from contextlib import aclosing, contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from tenlines.core.transcript import JsonObject, JsonValue
 from tenlines.errors import AuthRejected, ConfigError, ConnectionFailed, MalformedReply, MissingExtra, RemoteError
-from tenlines.models.server_events import ChunkReader
-from tenlines.models.session import CONNECT_S, TIMEOUT_S, Heard, Session, Whole, is_whole, open_session
-from tenlines.models.stainless import is_loopback
+from tenlines.models.connections import HttpClients, http_library, loaded
+from tenlines.models.server_events import aheard, heard
+from tenlines.models.session import CONNECT_S, TIMEOUT_S, Heard, ModelClient
 from tenlines.ports import Clock
 from tenlines.wire.errors import error_from
 from tenlines.wire.gemini.format import FORMAT
@@ -35,7 +33,7 @@ _INNER = ("_build_request", "_request", "_async_request")
 _HOST = ".googleapis.com"
 
 
-class Google:
+class Google(ModelClient):
     """A Gemini model.
 
     Args:
@@ -74,23 +72,18 @@ class Google:
         sdk = google_sdk()
         clients = _Clients(sdk, client) if client is not None else _own_clients(sdk, model, base_url, api_key)
         is_own = (urlsplit(clients.address).hostname or "").endswith(_HOST)
-        self.name = name or (f"google:{model}" if is_own else f"{clients.address}#{model}")
-        self.format, self.timeout_s = FORMAT, timeout_s
+        name = name or (f"google:{model}" if is_own else f"{clients.address}#{model}")
         context: dict[str, str | bool] = {"model": model}
         if clients.is_vertex:
             context["server"] = "vertex"
-        self.target = Target(
+        target = Target(
             profile=profile or FORMAT.profile(context),
             model=model,
             max_tokens=max_tokens,
             temperature=temperature,
             effort=effort,
         )
-        self._transport, self._clock = GoogleTransport(clients, model), clock
-
-    def session(self) -> Session:
-        """One run's conversation: what was encoded is kept."""
-        return open_session(self._transport, self.format, self.target, clock=self._clock, timeout_s=self.timeout_s)
+        super().__init__(GoogleTransport(clients, model), FORMAT, target, name=name, timeout_s=timeout_s, clock=clock)
 
 
 # --- the SDK ------------------------------------------------------------------------------------------
@@ -117,7 +110,7 @@ def google_sdk() -> Sdk:
         from google.genai import errors, types
     except ImportError as error:
         raise MissingExtra("this model", "google") from error
-    return Sdk(genai, types, errors, sys.modules.get("httpx2") or sys.modules["httpx"])
+    return Sdk(genai, types, errors, http_library())
 
 
 # --- the transport ------------------------------------------------------------------------------------
@@ -146,13 +139,7 @@ class GoogleTransport:
     def stream(self, body: JsonObject, timeout_s: float) -> Generator[Heard, None, None]:
         """Ask for a stream, and yield what comes."""
         with self._mapped(), self._opened("streamGenerateContent?alt=sse", body, timeout_s) as response:
-            if is_whole(response.headers.get("content-type", "")):
-                yield Whole(json.loads(b"".join(_pieces(response))))
-                return
-            reader = ChunkReader()
-            for piece in _pieces(response):
-                yield from reader.feed(piece)
-            yield from reader.rest()
+            yield from heard(response, _pieces(response))
 
     async def asend(self, body: JsonObject, timeout_s: float) -> JsonValue:
         """`send` for asyncio."""
@@ -169,15 +156,9 @@ class GoogleTransport:
         with self._mapped():
             response = await self._aopened("streamGenerateContent?alt=sse", body, timeout_s)
             try:
-                if is_whole(response.headers.get("content-type", "")):
-                    yield Whole(json.loads(b"".join([piece async for piece in _apieces(response, timeout_s)])))
-                    return
-                reader = ChunkReader()
-                async for piece in _apieces(response, timeout_s):
-                    for chunk in reader.feed(piece):
-                        yield chunk
-                for chunk in reader.rest():
-                    yield chunk
+                async with aclosing(aheard(response, _apieces(response, timeout_s))) as saying:
+                    async for said in saying:
+                        yield said
             finally:
                 await _aclose(response)
 
@@ -306,23 +287,22 @@ class _OwnClients(_Clients):
     """
 
     def __init__(self, sdk: Sdk, base_url: str | None, api_key: str | None) -> None:
-        self._base_url, self._api_key = base_url, api_key
-        # a proxy from the environment must not stand between us and a server on this machine
-        self._how = {"trust_env": not is_loopback(base_url or ""), "follow_redirects": True}
-        self._http = sdk.http.Client(**self._how)
+        self.sdk, self._base_url, self._api_key = sdk, base_url, api_key
+        self._http = HttpClients(sdk.http, base_url)
         try:
-            super().__init__(sdk, self._made(sdk, sdk.http.AsyncClient(**self._how)))
+            super().__init__(sdk, self._made(self._http.fresh()))
         except BaseException:
             self._http.close()
             raise
-        self._by_loop: weakref.WeakKeyDictionary[Any, tuple[Any, Any]] = weakref.WeakKeyDictionary()
-        self._closer = weakref.finalize(self, self._http.close)
 
-    def _made(self, sdk: Sdk, http: Any) -> Any:
-        options = sdk.types.HttpOptions(
-            base_url=self._base_url, httpx_client=self._http, httpx_async_client=http, retry_options={"attempts": 1}
+    def _made(self, http: Any) -> Any:
+        options = self.sdk.types.HttpOptions(
+            base_url=self._base_url,
+            httpx_client=self._http.blocking,
+            httpx_async_client=http,
+            retry_options={"attempts": 1},
         )
-        return sdk.module.Client(api_key=self._api_key, http_options=options)
+        return self.sdk.module.Client(api_key=self._api_key, http_options=options)
 
     def sync_timeout(self, timeout_s: float, own_s: float | None) -> Any:
         """How long a blocking request waits."""
@@ -334,29 +314,13 @@ class _OwnClients(_Clients):
 
     async def async_client(self) -> Any:
         """The client for the running event loop."""
-        loop = asyncio.get_running_loop()
-        kept = self._by_loop.get(loop)
-        if kept is None:
-            http = self.sdk.http.AsyncClient(**self._how)
-            # pooled connections belong to the loop; an event loop closes its async generators when it ends
-            keeper = _kept(http, self._by_loop)
-            await anext(keeper)
-            self._by_loop[loop] = kept = (self._made(self.sdk, http), keeper)
-        return kept[0]
-
-
-async def _kept(http: Any, by_loop: weakref.WeakKeyDictionary[Any, Any]) -> AsyncIterator[None]:
-    try:
-        yield
-    finally:
-        by_loop.pop(asyncio.get_running_loop(), None)  # the client holds the loop, which would never be freed
-        await http.aclose()
+        return await self._http.in_loop(self._made)
 
 
 def _own_clients(sdk: Sdk, model: str, base_url: str | None, api_key: str | None) -> _OwnClients:
     if base_url is not None and api_key is None and not (urlsplit(base_url).hostname or "").endswith(_HOST):
         api_key = "none"  # never send Google's key to another server
-    theirs: tuple[type[Exception], ...] = (ValueError, *_of("GoogleAuthError", "google.auth.exceptions"))
+    theirs: tuple[type[Exception], ...] = (ValueError, *loaded("GoogleAuthError", "google.auth.exceptions"))
     try:
         return _OwnClients(sdk, base_url, api_key)
     except theirs as error:
@@ -373,15 +337,15 @@ def remote_error(sdk: Sdk, error: Exception, address: str) -> RemoteError:
     """The one place where an exception of the package becomes one of ours."""
     if isinstance(error, sdk.errors.APIError):
         return error_from(error.code, error.details, getattr(error.response, "headers", None) or {})
-    if isinstance(error, (TimeoutError, *_of("TimeoutException", "httpx", "httpx2"))):
+    if isinstance(error, (TimeoutError, *loaded("TimeoutException", "httpx", "httpx2"))):
         return ConnectionFailed(f"no answer from {address} in time")
-    if isinstance(error, _of("TransportError", "google.auth.exceptions")):
+    if isinstance(error, loaded("TransportError", "google.auth.exceptions")):
         return ConnectionFailed(f"could not get a token for {address}: {error}")
-    if isinstance(error, _of("GoogleAuthError", "google.auth.exceptions")):
+    if isinstance(error, loaded("GoogleAuthError", "google.auth.exceptions")):
         return AuthRejected(f"{address}: {error}")
     if isinstance(error, ValueError | RecursionError):
         return MalformedReply(f"{address} sent what is not valid JSON or UTF-8: {error}", str(error))
-    if isinstance(error, _of("ConnectError", "httpx", "httpx2") + _of("ClientConnectorError", "aiohttp")):
+    if isinstance(error, loaded("ConnectError", "httpx", "httpx2") + loaded("ClientConnectorError", "aiohttp")):
         return ConnectionFailed(f"could not reach {address}: {error}")
     return ConnectionFailed(f"the connection to {address} broke off: {error}")
 
@@ -389,13 +353,8 @@ def remote_error(sdk: Sdk, error: Exception, address: str) -> RemoteError:
 def _of_libraries() -> tuple[type[Exception], ...]:
     """The bases of what the libraries below the package raise."""
     return (
-        _of("HTTPError", "httpx", "httpx2")
-        + _of("ClientError", "aiohttp")
-        + _of("RequestException", "requests")
-        + _of("GoogleAuthError", "google.auth.exceptions")
+        loaded("HTTPError", "httpx", "httpx2")
+        + loaded("ClientError", "aiohttp")
+        + loaded("RequestException", "requests")
+        + loaded("GoogleAuthError", "google.auth.exceptions")
     )
-
-
-def _of(name: str, *modules: str) -> tuple[type[Exception], ...]:
-    """An exception class of those modules that are loaded."""
-    return tuple(getattr(sys.modules[module], name) for module in modules if module in sys.modules)

@@ -16,7 +16,7 @@ import msgspec
 
 from tenlines.core.transcript import JsonObject, JsonValue
 from tenlines.errors import ConfigError, ConnectionFailed, MalformedReply, MissingExtra, RemoteError
-from tenlines.models.session import TIMEOUT_S, Heard, Session, open_session
+from tenlines.models.session import TIMEOUT_S, Heard, ModelClient
 from tenlines.ports import Clock
 from tenlines.wire.errors import error_from
 from tenlines.wire.openai_chat.format import FORMAT
@@ -26,7 +26,7 @@ _LOCAL_MAP = "LITELLM_LOCAL_MODEL_COST_MAP"
 """The library's switch: without it, importing it asks a server for prices."""
 
 
-class LiteLLM:
+class LiteLLM(ModelClient):
     """A model through the `litellm` library. Its import takes seconds, and is put off until the first request.
 
     Args:
@@ -63,20 +63,16 @@ class LiteLLM:
         _must_be_there()
         if not model.strip():
             raise ConfigError("the name of the model is empty: write it as litellm does, PROVIDER/MODEL")
-        self.name, self.format, self.timeout_s = name or f"litellm:{model}", FORMAT, timeout_s
-        self.target = Target(
+        name = name or f"litellm:{model}"
+        target = Target(
             profile=profile or _profile(model),
             model=model,
             max_tokens=max_tokens,
             temperature=temperature,
             effort=reasoning_effort,
         )
-        self._transport = _Transport(self.name, {"api_key": api_key, "base_url": base_url})
-        self._clock = clock
-
-    def session(self) -> Session:
-        """One run's conversation: what was encoded is kept."""
-        return open_session(self._transport, self.format, self.target, clock=self._clock, timeout_s=self.timeout_s)
+        transport = _Transport(name, {"api_key": api_key, "base_url": base_url})
+        super().__init__(transport, FORMAT, target, name=name, timeout_s=timeout_s, clock=clock)
 
 
 def _profile(model: str) -> Profile:

@@ -7,14 +7,11 @@ send it.
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import json
 import os
-import sys
-import weakref
-from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Generator, Iterator
+from contextlib import aclosing, contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -22,9 +19,9 @@ import msgspec
 
 from tenlines.core.transcript import JsonObject, JsonValue
 from tenlines.errors import ConfigError, ConnectionFailed, MalformedReply, MissingExtra, RemoteError
-from tenlines.models.server_events import ChunkReader
-from tenlines.models.session import CONNECT_S, TIMEOUT_S, Heard, Session, Whole, is_whole, open_session
-from tenlines.models.stainless import is_loopback
+from tenlines.models.connections import HttpClients, http_library
+from tenlines.models.server_events import aheard, heard
+from tenlines.models.session import CONNECT_S, TIMEOUT_S, Heard, ModelClient
 from tenlines.ports import Clock
 from tenlines.wire.errors import error_from
 from tenlines.wire.mistral.format import FORMAT
@@ -40,7 +37,7 @@ _HOST = ".mistral.ai"
 _INNER = ("_build_request", "_build_request_async", "do_request", "do_request_async", "sdk_configuration")
 
 
-class Mistral:
+class Mistral(ModelClient):
     """A model of Mistral: of its own API, or of a server that speaks like it.
 
     Args:
@@ -79,20 +76,15 @@ class Mistral:
         sdk = mistral_sdk()
         clients = _Clients(sdk, client) if client is not None else _own_clients(sdk, model, base_url, api_key)
         host = urlsplit(clients.address).netloc
-        self.name = name or (f"mistral:{model}" if host.endswith(_HOST) else f"{clients.address}#{model}")
-        self.format, self.timeout_s = FORMAT, timeout_s
-        self.target = Target(
+        name = name or (f"mistral:{model}" if host.endswith(_HOST) else f"{clients.address}#{model}")
+        target = Target(
             profile=profile or _profile(host, model),
             model=model,
             max_tokens=max_tokens,
             temperature=temperature,
             effort=effort,
         )
-        self._transport, self._clock = MistralTransport(clients), clock
-
-    def session(self) -> Session:
-        """One run's conversation: what was encoded is kept."""
-        return open_session(self._transport, self.format, self.target, clock=self._clock, timeout_s=self.timeout_s)
+        super().__init__(MistralTransport(clients), FORMAT, target, name=name, timeout_s=timeout_s, clock=clock)
 
 
 def _profile(host: str, model: str) -> Profile:
@@ -133,7 +125,7 @@ def mistral_sdk() -> Sdk:
         from mistralai.client.utils import SerializedRequestBody
     except ImportError as error:
         raise ConfigError("this version of mistralai is not known here; look for a newer tenlines") from error
-    return Sdk(Client, SerializedRequestBody, HookContext, sys.modules.get("httpx2") or sys.modules["httpx"])
+    return Sdk(Client, SerializedRequestBody, HookContext, http_library())
 
 
 # --- the transport ------------------------------------------------------------------------------------
@@ -162,15 +154,7 @@ class MistralTransport:
     def stream(self, body: JsonObject, timeout_s: float) -> Generator[Heard, None, None]:
         """Ask for a stream, and yield what comes."""
         with self._mapped(), self._opened(body, timeout_s) as response:
-            if is_whole(response.headers.get("content-type", "")):
-                yield Whole(json.loads(response.read()))
-                return
-            reader = ChunkReader()
-            for piece in response.iter_bytes():
-                yield from reader.feed(piece)
-                if reader.is_done:
-                    return
-            yield from reader.rest()
+            yield from heard(response, response.iter_bytes())
 
     async def asend(self, body: JsonObject, timeout_s: float) -> JsonValue:
         """`send` for asyncio."""
@@ -187,17 +171,9 @@ class MistralTransport:
         with self._mapped():
             response = await self._aopened(body, timeout_s)
             try:
-                if is_whole(response.headers.get("content-type", "")):
-                    yield Whole(json.loads(await response.aread()))
-                    return
-                reader = ChunkReader()
-                async for piece in response.aiter_bytes():
-                    for chunk in reader.feed(piece):
-                        yield chunk
-                    if reader.is_done:
-                        return
-                for chunk in reader.rest():
-                    yield chunk
+                async with aclosing(aheard(response, response.aiter_bytes())) as saying:
+                    async for said in saying:
+                        yield said
             finally:
                 await response.aclose()
 
@@ -308,37 +284,16 @@ class _OwnClients(_Clients):
     """Clients that are made here, over HTTP clients that are made here: one for each event loop, closed with it."""
 
     def __init__(self, sdk: Sdk, base_url: str | None, api_key: str | None) -> None:
-        # a proxy from the environment must not stand between us and a server on this machine
-        self._how = {"trust_env": not is_loopback(base_url or ""), "follow_redirects": True}
-        self._settings = {"api_key": api_key, "server_url": base_url}
-        self._http = sdk.http.Client(**self._how)
-        self._sdk = sdk
-        super().__init__(sdk, self._made(sdk.http.AsyncClient(**self._how)))
-        self._by_loop: weakref.WeakKeyDictionary[Any, tuple[Any, Any]] = weakref.WeakKeyDictionary()
-        self._closer = weakref.finalize(self, self._http.close)
+        self.sdk, self._settings = sdk, {"api_key": api_key, "server_url": base_url}
+        self._http = HttpClients(sdk.http, base_url)
+        super().__init__(sdk, self._made(self._http.fresh()))
 
     def _made(self, http: Any) -> Any:
-        return self._sdk.client(client=self._http, async_client=http, **self._settings)
+        return self.sdk.client(client=self._http.blocking, async_client=http, **self._settings)
 
     async def async_client(self) -> Any:
         """The client for the running event loop."""
-        loop = asyncio.get_running_loop()
-        kept = self._by_loop.get(loop)
-        if kept is None:
-            http = self._sdk.http.AsyncClient(**self._how)
-            # pooled connections belong to the loop; an event loop closes its async generators when it ends
-            keeper = _kept(http, self._by_loop)
-            await anext(keeper)
-            self._by_loop[loop] = kept = (self._made(http), keeper)
-        return kept[0]
-
-
-async def _kept(http: Any, by_loop: weakref.WeakKeyDictionary[Any, Any]) -> AsyncIterator[None]:
-    try:
-        yield
-    finally:
-        by_loop.pop(asyncio.get_running_loop(), None)  # the client holds the loop, which would never be freed
-        await http.aclose()
+        return await self._http.in_loop(self._made)
 
 
 def _own_clients(sdk: Sdk, model: str, base_url: str | None, api_key: str | None) -> _OwnClients:

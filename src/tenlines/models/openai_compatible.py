@@ -11,7 +11,7 @@ import msgspec
 from tenlines.core.effects import CallModel
 from tenlines.core.transcript import JsonObject, JsonValue, Reply
 from tenlines.errors import ConfigError
-from tenlines.models.session import TIMEOUT_S, Session, open_session
+from tenlines.models.session import TIMEOUT_S, ModelClient, Session
 from tenlines.models.stainless import Clients, OwnClients, StainlessTransport, openai_sdk
 from tenlines.ports import Clock
 from tenlines.wire import constrained
@@ -36,7 +36,7 @@ _PATHS = {"chat": "/chat/completions", "responses": "/responses"}
 _THINKING = re.compile(r"(gpt-([5-9]|[1-9]\d)|o\d|codex)(?![a-z])")
 
 
-class OpenAICompatible:
+class OpenAICompatible(ModelClient):
     """A model of OpenAI or of a compatible server.
 
     Args:
@@ -83,24 +83,24 @@ class OpenAICompatible:
         clients = _clients(client, async_client, base_url, api_key)
         host = urlsplit(clients.address).netloc
         self.api = _api(api, protocol, host, model)
-        self.format: Format = RESPONSES if self.api == "responses" else CHAT
-        self.target = Target(
-            profile=profile or _profile(self.format, host, model),
+        format: Format = RESPONSES if self.api == "responses" else CHAT
+        target = Target(
+            profile=profile or _profile(format, host, model),
             model=model,
             max_tokens=max_tokens,
             temperature=temperature,
             effort=reasoning_effort,
         )
-        self.name = name or (f"openai:{model}" if _is_openai(host) else f"{clients.address}#{model}")
-        self.address, self.protocol, self.timeout_s = clients.address, protocol, timeout_s
-        self._transport, self._clock = StainlessTransport(clients, _PATHS[self.api]), clock
+        name = name or (f"openai:{model}" if _is_openai(host) else f"{clients.address}#{model}")
+        self.protocol, transport = protocol, StainlessTransport(clients, _PATHS[self.api])
+        super().__init__(transport, format, target, name=name, timeout_s=timeout_s, clock=clock)
 
     def session(self) -> Session:
         """One run's conversation: what was encoded is kept."""
-        if self.protocol == "constrained":
-            talk = _Constrained(self.target)
-            return Session(self._transport, talk, self.format, clock=self._clock, timeout_s=self.timeout_s)
-        return open_session(self._transport, self.format, self.target, clock=self._clock, timeout_s=self.timeout_s)
+        if self.protocol == "native":
+            return super().session()
+        talk = _Constrained(self.target)
+        return Session(self._transport, talk, self.format, clock=self._clock, timeout_s=self.timeout_s)
 
 
 def _must_be(option: str, value: str, allowed: tuple[str, ...]) -> None:

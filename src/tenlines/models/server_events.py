@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from typing import Any, NamedTuple
 
 from tenlines.core.transcript import JsonValue
+from tenlines.models.connections import alet_end, let_end
+from tenlines.models.session import Heard, Whole, is_whole
 from tenlines.wire.errors import error_from
 
 
@@ -104,3 +106,45 @@ def _parsed_or_text(data: str) -> JsonValue:
     except (ValueError, RecursionError):
         return data
     return value
+
+
+# --- responses of HTTP libraries ----------------------------------------------------------------------
+
+
+def heard(response: Any, pieces: Iterator[bytes]) -> Iterator[Heard]:
+    """What a response to a request for a stream says: its chunks, or the whole that came instead.
+
+    Args:
+        response: Of `httpx`, or of a library like it: it has `headers`.
+        pieces: Its body.
+
+    Raises:
+        RemoteError: An event says that the server failed, or it is a web page.
+        ValueError: It is no JSON or no UTF-8.
+    """
+    if is_whole(response.headers.get("content-type", "")):
+        yield Whole(json.loads(b"".join(pieces)))
+        return
+    reader = ChunkReader()
+    for piece in pieces:
+        yield from reader.feed(piece)
+        if reader.is_done:
+            let_end(response, pieces)
+            return
+    yield from reader.rest()
+
+
+async def aheard(response: Any, pieces: AsyncIterator[bytes]) -> AsyncGenerator[Heard, None]:
+    """`heard` for asyncio."""
+    if is_whole(response.headers.get("content-type", "")):
+        yield Whole(json.loads(b"".join([piece async for piece in pieces])))
+        return
+    reader = ChunkReader()
+    async for piece in pieces:
+        for chunk in reader.feed(piece):
+            yield chunk
+        if reader.is_done:
+            await alet_end(response, pieces)
+            return
+    for chunk in reader.rest():
+        yield chunk

@@ -207,6 +207,36 @@ def open_session(
     return Session(transport, talk, format, clock=clock, timeout_s=timeout_s)
 
 
+class ModelClient:
+    """What every client of a provider is made of: a model (`tenlines.ports.Model`) behind a transport.
+
+    Attributes:
+        name: How the model is called in the journal.
+        format: The wire format that is spoken.
+        target: The model, what the other side demands, and the settings of every request.
+        address: Where the requests go, for people.
+        timeout_s: Seconds of silence after which a request is given up.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        format: Format,
+        target: Target,
+        *,
+        name: str,
+        timeout_s: float,
+        clock: Clock | None,
+    ) -> None:
+        self.name, self.format, self.target = name, format, target
+        self.address, self.timeout_s = transport.address, timeout_s
+        self._transport, self._clock = transport, clock
+
+    def session(self) -> Session:
+        """One run's conversation: what was encoded is kept."""
+        return open_session(self._transport, self.format, self.target, clock=self._clock, timeout_s=self.timeout_s)
+
+
 class _Hearing:
     """One streamed reply while it comes."""
 

@@ -6,20 +6,21 @@ since they drop what they do not know.
 
 from __future__ import annotations
 
-import asyncio
 import json
-import sys
 import weakref
-from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Generator, Iterator
+from contextlib import aclosing, contextmanager
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
 
 from tenlines.core.transcript import JsonObject, JsonValue
 from tenlines.errors import AuthRejected, ConnectionFailed, MalformedReply, MissingExtra, ProviderError, RemoteError
-from tenlines.models.server_events import ChunkReader
-from tenlines.models.session import CONNECT_S, Heard, Whole, is_whole
+from tenlines.models.connections import ByLoop, is_loopback, loaded
+from tenlines.models.server_events import aheard, heard
+from tenlines.models.session import CONNECT_S, Heard
 from tenlines.wire.errors import error_from
+
+_HTTP = ("httpx", "httpx2")
+"""The HTTP libraries that the SDKs may stand on."""
 
 # --- the SDKs -----------------------------------------------------------------------------------------
 
@@ -102,16 +103,7 @@ class StainlessTransport:
         post, kind = self._clients.sync_client.post, self._clients.sdk.module.Stream[object]
         how = self._how(body, timeout_s)
         with self._mapped(), post(self._path, stream=True, stream_cls=kind, **how) as stream:
-            response = stream.response
-            if is_whole(response.headers.get("content-type", "")):
-                yield Whole(json.loads(response.read()))
-                return
-            reader = ChunkReader()
-            for piece in response.iter_bytes():
-                yield from reader.feed(piece)
-                if reader.is_done:
-                    return
-            yield from reader.rest()
+            yield from heard(stream.response, stream.response.iter_bytes())
 
     async def astream(self, body: JsonObject, timeout_s: float) -> AsyncGenerator[Heard, None]:
         """`stream` for asyncio."""
@@ -119,19 +111,12 @@ class StainlessTransport:
         how = self._how(body, timeout_s)
         with self._mapped():
             post = (await self._clients.async_client()).post
-            async with await post(self._path, stream=True, stream_cls=kind, **how) as stream:
-                response = stream.response
-                if is_whole(response.headers.get("content-type", "")):
-                    yield Whole(json.loads(await response.aread()))
-                    return
-                reader = ChunkReader()
-                async for piece in response.aiter_bytes():
-                    for chunk in reader.feed(piece):
-                        yield chunk
-                    if reader.is_done:
-                        return
-                for chunk in reader.rest():
-                    yield chunk
+            async with (
+                await post(self._path, stream=True, stream_cls=kind, **how) as stream,
+                aclosing(aheard(stream.response, stream.response.aiter_bytes())) as saying,
+            ):
+                async for said in saying:
+                    yield said
 
     def _how(self, body: JsonObject, timeout_s: float) -> dict[str, Any]:
         timeout = self._clients.sdk.module.Timeout(timeout_s, connect=min(timeout_s, CONNECT_S))
@@ -141,7 +126,7 @@ class StainlessTransport:
     def _mapped(self) -> Iterator[None]:
         # the SDK lets its HTTP library's own errors through in a few places (an error body that breaks off)
         sdk = self._clients.sdk
-        theirs: tuple[type[Exception], ...] = (sdk.error, ValueError, RecursionError, *_of_http("HTTPError"))
+        theirs: tuple[type[Exception], ...] = (sdk.error, ValueError, RecursionError, *loaded("HTTPError", *_HTTP))
         try:
             yield
         except theirs as error:
@@ -214,36 +199,16 @@ class OwnClients(Clients):
             http.close()
             raise
         super().__init__(sdk, client, None)
-        self._by_loop: weakref.WeakKeyDictionary[Any, tuple[Any, Any]] = weakref.WeakKeyDictionary()
+        self._by_loop: ByLoop[Any] = ByLoop(lambda client: client.close())
         self._closer = weakref.finalize(self, client.close)
 
     async def async_client(self) -> Any:
         """The client for the running event loop."""
-        loop = asyncio.get_running_loop()
-        kept = self._by_loop.get(loop)
-        if kept is None:
-            http = self.sdk.module.DefaultAsyncHttpxClient(trust_env=self._trust_env)
-            client = self.sdk.async_client(http_client=http, **self._settings)
-            # Pooled connections belong to the loop. An event loop closes its async generators when it ends
-            # (`shutdown_asyncgens`), and that closes the client.
-            keeper = _kept(client, self._by_loop)
-            await anext(keeper)
-            self._by_loop[loop] = kept = (client, keeper)
-        return kept[0]
+        return await self._by_loop.get(self._async_made)
 
-
-async def _kept(client: Any, by_loop: weakref.WeakKeyDictionary[Any, Any]) -> AsyncIterator[None]:
-    try:
-        yield
-    finally:
-        by_loop.pop(asyncio.get_running_loop(), None)  # the client holds the loop, which would never be freed
-        await client.close()
-
-
-def is_loopback(url: str) -> bool:
-    """Whether an address is this machine's own."""
-    host = urlsplit(url).hostname or ""
-    return host in ("localhost", "::1") or host.startswith("127.")
+    def _async_made(self) -> Any:
+        http = self.sdk.module.DefaultAsyncHttpxClient(trust_env=self._trust_env)
+        return self.sdk.async_client(http_client=http, **self._settings)
 
 
 # --- errors -------------------------------------------------------------------------------------------
@@ -269,15 +234,10 @@ def remote_error(sdk: Sdk, error: Exception, address: str) -> RemoteError:
 
 
 def _broken_connection(sdk: Sdk, error: Exception, address: str) -> RemoteError:
-    if isinstance(error, (sdk.module.APITimeoutError, *_of_http("TimeoutException"))):
+    if isinstance(error, (sdk.module.APITimeoutError, *loaded("TimeoutException", *_HTTP))):
         return ConnectionFailed(f"no answer from {address} in time")
     if isinstance(error, sdk.module.APIConnectionError):
         return ConnectionFailed(f"could not reach {address}: {error.__cause__ or error}")
     if isinstance(error, sdk.error):
         return ProviderError(f"{address}: {error}", is_retryable=False)
     return ConnectionFailed(f"the connection to {address} broke off: {error}")
-
-
-def _of_http(name: str) -> tuple[type[Exception], ...]:
-    """An exception class of the HTTP libraries that the SDKs may stand on."""
-    return tuple(getattr(sys.modules[module], name) for module in ("httpx", "httpx2") if module in sys.modules)
