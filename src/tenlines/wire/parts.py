@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 
 from tenlines.core.leaving import stub
 from tenlines.core.outcomes import encodable_value
@@ -19,9 +20,31 @@ EMPTY = "(empty)"
 NO_OUTPUT = "(no output)"
 
 
-def data_url(image: Image) -> str:
-    """The bytes of an image as a `data:` address."""
-    return f"data:{image.media_type};base64,{base64.b64encode(image.data).decode('ascii')}"
+def data_url(part: Image | File) -> str:
+    """The bytes of an image or a file as a `data:` address."""
+    return f"data:{part.media_type};base64,{base64_text(part.data)}"
+
+
+def data_in(address: str) -> tuple[str, bytes] | None:
+    """The media type and the bytes in a `data:` address, as far as they can be read; None for any other address."""
+    match = _DATA_URL.match(address)
+    return (match[1], base64_bytes(address[match.end() :])) if match else None
+
+
+_DATA_URL = re.compile(r"data:([^;,]*)(?:;[^,]*)?,")
+
+
+def base64_text(data: bytes) -> str:
+    """Bytes as they stand in JSON."""
+    return base64.b64encode(data).decode("ascii")
+
+
+def base64_bytes(text: str) -> bytes:
+    """The bytes that stand there; none when it is not base64."""
+    try:
+        return base64.b64decode(text, validate=True)
+    except ValueError:
+        return b""
 
 
 def plain_text(parts: tuple[Part, ...]) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from tenlines.core.transcript import File, Image, Json, JsonObject, JsonValue, Part, Text, text_of
 from tenlines.wire.bedrock.binary import MEDIA, data_of
 from tenlines.wire.bedrock.encoding import DOCUMENT_FORMATS, IMAGE_FORMATS, user_blocks
+from tenlines.wire.folding import content_blocks, is_as_it_came, merged_tools, role_of, tool_of, tools_of
 from tenlines.wire.format import Frame
 from tenlines.wire.json_values import items, obj, string
 from tenlines.wire.parts import NO_OUTPUT, part_text
@@ -22,9 +23,12 @@ _TYPES = {short: long for long, short in (IMAGE_FORMATS | DOCUMENT_FORMATS).item
 def frame(body: JsonObject) -> Frame:
     """System prompt and tools of a body."""
     held = body.get("system")
-    system = () if held is None else (Turn("system", _blocks(held, "system"), "system", held, "system"),)
-    tools = (_tool(entry, f"toolConfig.tools[{index}]") for index, entry in enumerate(tool_entries(body)))
-    return Frame(system, tuple(tool for tool in tools if tool is not None))
+    system = (
+        ()
+        if held is None
+        else (Turn("system", tuple(content_blocks(held, "system", _block)), "system", held, "system"),)
+    )
+    return Frame(system, tools_of(tool_entries(body), "toolConfig.tools", _tool))
 
 
 def tool_entries(body: JsonObject) -> list[JsonValue]:
@@ -35,18 +39,8 @@ def tool_entries(body: JsonObject) -> list[JsonValue]:
 
 
 def _tool(entry: JsonValue, path: str) -> Tool | None:
-    spec = entry.get("toolSpec") if isinstance(entry, dict) else None
-    if not isinstance(spec, dict):
-        return None
-    schema = spec.get("inputSchema")
-    parameters = schema.get("json") if isinstance(schema, dict) else None
-    return Tool(
-        string(spec.get("name")),
-        f"{path}.toolSpec",
-        string(spec.get("description")),
-        obj(parameters),
-        entry,
-    )
+    spec = obj(entry).get("toolSpec")
+    return tool_of(spec, f"{path}.toolSpec", entry, obj(obj(spec).get("inputSchema")).get("json") or {})
 
 
 def unfold(message: JsonValue, path: str) -> Turn:
@@ -54,18 +48,8 @@ def unfold(message: JsonValue, path: str) -> Turn:
     if not isinstance(message, dict):
         return Turn("unknown", (), path, message)
     wire_role = string(message.get("role"))
-    blocks = _blocks(message.get("content"), f"{path}.content")
-    return Turn(ROLES.get(wire_role, "unknown"), blocks, path, message, wire_role)
-
-
-def _blocks(content: JsonValue, path: str) -> tuple[Block, ...]:
-    if content is None:
-        return ()
-    if isinstance(content, str):
-        return (Block("text", path, content, text=content),)
-    if not isinstance(content, list):
-        return (Block("other", path, content),)
-    return tuple(_block(entry, f"{path}[{index}]") for index, entry in enumerate(content))
+    blocks = content_blocks(message.get("content"), f"{path}.content", _block)
+    return Turn(ROLES.get(wire_role, "unknown"), tuple(blocks), path, message, wire_role)
 
 
 def _block(entry: JsonValue, path: str) -> Block:
@@ -145,18 +129,11 @@ def _reasoning(held: JsonObject, entry: JsonValue, path: str) -> Block:
 def fold(turn: Turn) -> JsonValue:
     """A turn as a message; one that nobody touched goes back as it came."""
     raw = turn.raw
-    if turn.role == "unknown" and not isinstance(raw, dict):
-        return raw
-    if isinstance(raw, dict) and unfold(raw, turn.path) == turn:
+    if is_as_it_came(turn, unfold):
         return raw
     old = obj(raw)
-    return {**old, "role": _role(turn), "content": [_block_json(block) for block in turn.blocks]}
-
-
-def _role(turn: Turn) -> JsonValue:
-    if isinstance(turn.raw, dict) and ROLES.get(turn.wire_role, "unknown") == turn.role:
-        return turn.raw.get("role", turn.wire_role)
-    return "user" if turn.role == "tool" else turn.role
+    role = "user" if turn.role == "tool" else role_of(turn, ROLES)
+    return {**old, "role": role, "content": [_block_json(block) for block in turn.blocks]}
 
 
 def _block_json(block: Block) -> JsonValue:
@@ -214,7 +191,7 @@ def fold_frame(body: JsonObject, system: Sequence[Turn], tools: Sequence[Tool]) 
         else:
             ready.pop("system", None)
     if tuple(tools) != before.tools:
-        entries = _tool_list(tool_entries(body), list(tools))
+        entries = merged_tools(tool_entries(body), tools, _tool, _tool_json)
         if entries:
             ready["toolConfig"] = {**obj(body.get("toolConfig")), "tools": entries}
         else:
@@ -222,19 +199,7 @@ def fold_frame(body: JsonObject, system: Sequence[Turn], tools: Sequence[Tool]) 
     return ready
 
 
-def _tool_list(old: list[JsonValue], waiting: list[Tool]) -> list[JsonValue]:
-    entries: list[JsonValue] = []
-    for entry in old:
-        if _tool(entry, "") is None:
-            entries.append(entry)
-        elif waiting:
-            entries.append(_tool_json(waiting.pop(0)))
-    return entries + [_tool_json(tool) for tool in waiting]
-
-
 def _tool_json(tool: Tool) -> JsonValue:
-    if tool.raw is not None:
-        return tool.raw
     inner: JsonObject = {"name": tool.name}
     if tool.description.strip():
         inner["description"] = tool.description

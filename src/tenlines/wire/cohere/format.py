@@ -6,6 +6,7 @@ from tenlines.wire.cohere import turns
 from tenlines.wire.cohere.rules import REJECTIONS, RULES, Inspector, amend_frame, profile
 from tenlines.wire.cohere.talk import Talk
 from tenlines.wire.format import Format
+from tenlines.wire.openai_chat import turns as chat
 
 FORMAT = Format(
     name="cohere",
@@ -14,10 +15,10 @@ FORMAT = Format(
     rejections=REJECTIONS,
     profile_for=profile,
     talk=Talk,
-    frame=turns.frame,
+    frame=chat.frame,
     unfold=turns.unfold,
     fold=turns.fold,
-    fold_frame=turns.fold_frame,
+    fold_frame=chat.fold_frame,
     inspect=Inspector,
     amend_frame=amend_frame,
 )

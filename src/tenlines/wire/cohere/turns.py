@@ -6,27 +6,15 @@ results may hold documents.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from msgspec.structs import replace
 
 from tenlines.core.transcript import Json, JsonObject, JsonValue, Part, Text, text_of
-from tenlines.wire.format import Frame
+from tenlines.wire.folding import is_as_it_came
 from tenlines.wire.json_values import string
 from tenlines.wire.openai_chat import turns as chat
-from tenlines.wire.turns import Block, Tool, Turn
+from tenlines.wire.turns import Block, Turn
 
 PLAN = ".tool_plan"
-
-
-def frame(body: JsonObject) -> Frame:
-    """Tools, which look as they do in Chat Completions."""
-    return chat.frame(body)
-
-
-def fold_frame(body: JsonObject, system: Sequence[Turn], tools: Sequence[Tool]) -> JsonObject:
-    """The body with these tools."""
-    return chat.fold_frame(body, system, tools)
 
 
 def unfold(message: JsonValue, path: str) -> Turn:
@@ -73,9 +61,7 @@ def _part(entry: JsonValue) -> tuple[Part, ...]:
 def fold(turn: Turn) -> JsonValue:
     """A turn as a message; one that nobody touched goes back as it came."""
     raw = turn.raw
-    if turn.role == "unknown" and not isinstance(raw, dict):
-        return raw
-    if raw is not None and unfold(raw, turn.path) == turn:
+    if is_as_it_came(turn, unfold):
         return raw
     plans = [block for block in turn.blocks if _is_plan(block, turn)]
     kept = tuple(_thought(block) for block in turn.blocks if block not in plans)

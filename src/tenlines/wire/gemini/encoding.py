@@ -6,7 +6,6 @@ text stands in between; whether it does depends on the neighbours alone, so it i
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Sequence
 
 from tenlines.core.events import ToolSpec
@@ -30,7 +29,7 @@ from tenlines.wire import encoder
 from tenlines.wire.encoder import own_payloads
 from tenlines.wire.ids import Names
 from tenlines.wire.json_values import items
-from tenlines.wire.parts import CONTINUE, NOTE_PREFIX, START, part_text, plain_text
+from tenlines.wire.parts import CONTINUE, NOTE_PREFIX, START, base64_text, part_text, plain_text
 from tenlines.wire.profile import Target
 from tenlines.wire.schemas import convert
 
@@ -223,7 +222,7 @@ def _inline(part: Part) -> JsonObject | None:
 
 def blob_of(part: Image | File) -> JsonObject:
     """The bytes of a picture or a file as a part."""
-    return {"inlineData": {"mimeType": part.media_type, "data": base64.b64encode(part.data).decode("ascii")}}
+    return {"inlineData": {"mimeType": part.media_type, "data": base64_text(part.data)}}
 
 
 # --- everything beside the messages -----------------------------------------------------------------

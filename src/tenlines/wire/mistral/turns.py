@@ -5,14 +5,22 @@ A result is a message of its own here (`tool`), so its turn has one block, and t
 
 from __future__ import annotations
 
-import base64
-import re
 from collections.abc import Sequence
 
-from tenlines.core.transcript import File, Image, JsonObject, JsonValue, Part, Text, text_of
+from tenlines.core.transcript import File, Image, JsonObject, JsonValue, Part, text_of
+from tenlines.wire.folding import (
+    content_blocks,
+    folded_content,
+    is_as_it_came,
+    merged_tools,
+    parts_in,
+    role_of,
+    tool_of,
+    tools_of,
+)
 from tenlines.wire.format import Frame
 from tenlines.wire.json_values import items, obj, string
-from tenlines.wire.parts import data_url, part_text, plain_text
+from tenlines.wire.parts import base64_bytes, data_in, data_url, part_text, plain_text
 from tenlines.wire.turns import Block, Role, Tool, Turn
 
 ROLES: dict[str, Role] = {"system": "system", "user": "user", "assistant": "assistant", "tool": "tool"}
@@ -22,25 +30,11 @@ ROLES: dict[str, Role] = {"system": "system", "user": "user", "assistant": "assi
 
 def frame(body: JsonObject) -> Frame:
     """Tools of a body; system prompts stand among the messages."""
-    tools = (_tool(entry, f"tools[{index}]") for index, entry in enumerate(_tool_entries(body)))
-    return Frame((), tuple(tool for tool in tools if tool is not None))
-
-
-def _tool_entries(body: JsonObject) -> list[JsonValue]:
-    return items(body.get("tools"))
+    return Frame((), tools_of(items(body.get("tools")), "tools", _tool))
 
 
 def _tool(entry: JsonValue, path: str) -> Tool | None:
-    function = entry.get("function") if isinstance(entry, dict) else None
-    if not isinstance(function, dict):
-        return None
-    return Tool(
-        string(function.get("name")),
-        path,
-        string(function.get("description")),
-        obj(function.get("parameters")),
-        entry,
-    )
+    return tool_of(obj(entry).get("function"), path, entry)
 
 
 def unfold(message: JsonValue, path: str) -> Turn:
@@ -59,13 +53,7 @@ def unfold(message: JsonValue, path: str) -> Turn:
 
 
 def _content(content: JsonValue, path: str) -> list[Block]:
-    if content is None:
-        return []
-    if isinstance(content, str):
-        return [Block("text", path, content, text=content)]
-    if not isinstance(content, list):
-        return [Block("other", path, content)]
-    return [_chunk(chunk, f"{path}[{index}]") for index, chunk in enumerate(content)]
+    return content_blocks(content, path, _chunk)
 
 
 def _chunk(chunk: JsonValue, path: str) -> Block:
@@ -85,24 +73,14 @@ def _media(kind: str, chunk: JsonObject) -> tuple[Part, ...]:
     """The content of an image or an audio chunk; nothing when it is only referred to, or broken."""
     held = chunk.get(kind)
     address = string(held.get("url")) if isinstance(held, dict) else string(held)
-    match = _DATA_URL.match(address)
-    data = _decoded(address[match.end() :] if match else address)
+    found = data_in(address)
+    media_type, data = found or ("", b"")
     if kind == "image_url":
-        media_type = (match[1] if match else "") or "image/*"
-        return (Image(media_type, data if match else b"", "" if match else address),) if address else ()
+        return (Image(media_type or "image/*", data, "" if found else address),) if address else ()
     if kind == "input_audio":
+        data = data if found else base64_bytes(address)
         return (File("audio/*", data),) if data else ()
-    return (File((match[1] or "application/octet-stream"), data),) if match and data else ()
-
-
-_DATA_URL = re.compile(r"data:([^;,]*)(?:;[^,]*)?,")
-
-
-def _decoded(text: str) -> bytes:
-    try:
-        return base64.b64decode(text, validate=True)
-    except ValueError:
-        return b""
+    return (File(media_type or "application/octet-stream", data),) if data else ()
 
 
 def _thought(chunk: JsonObject) -> str:
@@ -113,17 +91,15 @@ def _thought(chunk: JsonObject) -> str:
 
 
 def _result(message: JsonObject, content: list[Block], path: str) -> Block:
-    parts: list[Part] = []
-    for piece in content:
-        parts += (Text(piece.text),) if piece.kind == "text" else piece.parts
+    parts = parts_in(content)
     return Block(
         "result",
         path,
         message,
         id=id_in(message.get("tool_call_id")),
         name=string(message.get("name")),
-        text=text_of(tuple(parts)),
-        parts=tuple(parts),
+        text=text_of(parts),
+        parts=parts,
     )
 
 
@@ -146,20 +122,18 @@ def id_in(value: JsonValue) -> str:
 def fold(turn: Turn) -> JsonValue:
     """A turn as a message; one that nobody touched goes back as it came."""
     raw = turn.raw
-    if turn.role == "unknown" and not isinstance(raw, dict):
-        return raw
-    if isinstance(raw, dict) and unfold(raw, turn.path) == turn:
+    if is_as_it_came(turn, unfold):
         return raw
     results = turn.of("result")
     if results:
         return _fold_result(results[0])
     old = obj(raw)
-    body: JsonObject = {**old, "role": _role(turn)}
+    body: JsonObject = {**old, "role": role_of(turn, ROLES)}
     calls: list[JsonValue] = [_call_json(block) for block in turn.of("call")]
     content = [block for block in turn.blocks if block.kind not in ("call", "result")]
     body.pop("tool_calls", None)
     if content:
-        body["content"] = _folded_content(content, old.get("content"))
+        body["content"] = folded_content(content, old.get("content"), _chunks_json)
     elif calls:
         body.pop("content", None)
     else:
@@ -167,12 +141,6 @@ def fold(turn: Turn) -> JsonValue:
     if calls:
         body["tool_calls"] = calls
     return body
-
-
-def _role(turn: Turn) -> JsonValue:
-    if isinstance(turn.raw, dict) and ROLES.get(turn.wire_role, "unknown") == turn.role:
-        return turn.raw.get("role", turn.wire_role)
-    return turn.role
 
 
 def _fold_result(block: Block) -> JsonObject:
@@ -186,21 +154,6 @@ def _fold_result(block: Block) -> JsonObject:
     else:
         message["content"] = plain_text(block.parts) or block.text
     return message
-
-
-def _folded_content(blocks: list[Block], old: JsonValue) -> JsonValue:
-    if len(blocks) == 1 and not isinstance(old, list):
-        only = blocks[0]
-        if only.kind == "text":
-            return only.text
-        if only.path.endswith(".content") and only.raw is not None:
-            return only.raw
-    chunks: list[JsonValue] = []
-    for block in blocks:
-        # the text of a whole content is not yet a chunk
-        is_chunk = block.raw is not None and not (block.kind == "text" and isinstance(block.raw, str))
-        chunks += [block.raw] if is_chunk else _chunks_json(block)
-    return chunks
 
 
 def _chunks_json(block: Block) -> list[JsonValue]:
@@ -228,19 +181,10 @@ def fold_frame(body: JsonObject, system: Sequence[Turn], tools: Sequence[Tool]) 
     """The body with these tools; the provider's own ones among them stay where they are."""
     if tuple(tools) == frame(body).tools:
         return body
-    waiting = list(tools)
-    entries: list[JsonValue] = []
-    for entry in _tool_entries(body):
-        if _tool(entry, "") is None:
-            entries.append(entry)
-        elif waiting:
-            entries.append(_tool_json(waiting.pop(0)))
-    return {**body, "tools": entries + [_tool_json(tool) for tool in waiting]}
+    return {**body, "tools": merged_tools(items(body.get("tools")), tools, _tool, _tool_json)}
 
 
 def _tool_json(tool: Tool) -> JsonValue:
-    if tool.raw is not None:
-        return tool.raw
     function: JsonObject = {"name": tool.name, "description": tool.description}
     function["parameters"] = tool.parameters or {"type": "object", "properties": {}}
     return {"type": "function", "function": function}

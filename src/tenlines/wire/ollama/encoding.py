@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import base64
-
 from tenlines.core.events import ToolSpec
 from tenlines.core.outcomes import parse_arguments
 from tenlines.core.transcript import Assistant, Image, JsonObject, JsonValue, Message, Note, Result, System, User
 from tenlines.wire import encoder
 from tenlines.wire.encoder import own_payloads
 from tenlines.wire.openai_chat.encoding import encode_tool
-from tenlines.wire.parts import CONTINUE, NOTE_PREFIX, START, part_text, plain_text
+from tenlines.wire.parts import CONTINUE, NOTE_PREFIX, START, base64_text, part_text, plain_text
 from tenlines.wire.profile import Target
 
 
@@ -54,7 +52,7 @@ def _user(message: User) -> JsonObject:
     told = tuple(part for part in message.parts if part not in shown)
     body: JsonObject = {"role": "user", "content": "\n\n".join(text for part in told if (text := part_text(part)))}
     if shown:
-        body["images"] = [base64.b64encode(image.data).decode("ascii") for image in shown]
+        body["images"] = [base64_text(image.data) for image in shown]
     return body
 
 

@@ -6,6 +6,7 @@ from tenlines.wire.format import Format
 from tenlines.wire.ollama import turns
 from tenlines.wire.ollama.rules import REJECTIONS, RULES, profile
 from tenlines.wire.ollama.talk import Talk
+from tenlines.wire.openai_chat import turns as chat
 
 FORMAT = Format(
     name="ollama",
@@ -14,9 +15,9 @@ FORMAT = Format(
     rejections=REJECTIONS,
     profile_for=profile,
     talk=Talk,
-    frame=turns.frame,
+    frame=chat.frame,
     unfold=turns.unfold,
     fold=turns.fold,
-    fold_frame=turns.fold_frame,
+    fold_frame=chat.fold_frame,
 )
 """The format itself."""

@@ -6,30 +6,16 @@ where they stand they are kept.
 
 from __future__ import annotations
 
-import base64
-import re
-from collections.abc import Sequence
-
 from tenlines.core.transcript import Image, JsonObject, JsonValue, Text
-from tenlines.wire.format import Frame
+from tenlines.wire.folding import is_as_it_came, role_of
 from tenlines.wire.json_values import items, obj, string
 from tenlines.wire.openai_chat import turns as chat
-from tenlines.wire.parts import part_text, plain_text
-from tenlines.wire.turns import Block, Role, Tool, Turn
+from tenlines.wire.parts import base64_bytes, base64_text, part_text, plain_text
+from tenlines.wire.turns import Block, Role, Turn
 
 ROLES: dict[str, Role] = {"system": "system", "user": "user", "assistant": "assistant", "tool": "tool"}
 _WRITTEN = frozenset({"content", "thinking", "images", "tool_calls", "tool_name", "tool_call_id"})
 """Fields that are written from blocks alone."""
-
-
-def frame(body: JsonObject) -> Frame:
-    """Tools, which look as they do in Chat Completions."""
-    return chat.frame(body)
-
-
-def fold_frame(body: JsonObject, system: Sequence[Turn], tools: Sequence[Tool]) -> JsonObject:
-    """The body with these tools."""
-    return chat.fold_frame(body, system, tools)
 
 
 # --- from JSON to turns -----------------------------------------------------------------------------
@@ -63,10 +49,7 @@ def _blocks(message: JsonObject, path: str) -> list[Block]:
 
 
 def _image(image: JsonValue, path: str) -> Block:
-    try:
-        data = base64.b64decode(string(image), validate=True)
-    except ValueError:
-        data = b""
+    data = base64_bytes(string(image))
     return Block("media", path, image, parts=(Image("image/*", data),) if data else ())
 
 
@@ -97,16 +80,13 @@ def _result(message: JsonObject, path: str) -> Block:
 def fold(turn: Turn) -> JsonValue:
     """A turn as a message; one that nobody touched goes back as it came."""
     raw = turn.raw
-    if turn.role == "unknown" and not isinstance(raw, dict):
-        return raw
-    if raw is not None and unfold(raw, turn.path) == turn:
+    if is_as_it_came(turn, unfold):
         return raw
     old = obj(raw)
     results = turn.of("result")
     if results and isinstance(results[0].raw, dict):
         return results[0].raw
-    is_known = ROLES.get(turn.wire_role, "unknown") == turn.role
-    body: JsonObject = {"role": old.get("role", turn.wire_role) if is_known and old else turn.role}
+    body: JsonObject = {"role": role_of(turn, ROLES)}
     if results:
         body |= _result_json(results[0])
     else:
@@ -150,20 +130,13 @@ def _image_json(block: Block) -> list[JsonValue]:
     """The bytes of images; what is only an address has no place here and is told in the text."""
     if isinstance(block.raw, str):
         return [block.raw]
-    return [
-        base64.b64encode(part.data).decode("ascii") for part in block.parts if isinstance(part, Image) and part.data
-    ]
+    return [base64_text(part.data) for part in block.parts if isinstance(part, Image) and part.data]
 
 
 def _call_json(block: Block, message: JsonObject) -> JsonValue:
     if block.raw is not None:
         return block.raw
-    found = re.search(r"\.tool_calls\[(\d+)\]$", block.path)
-    entries = message.get("tool_calls")
-    old: JsonValue = None
-    if found is not None and isinstance(entries, list) and int(found[1]) < len(entries):
-        old = entries[int(found[1])]
-    kept = obj(old)
+    kept = chat.old_call(message, block.path)
     inner: JsonObject = {**obj(kept.get("function")), "name": block.name, "arguments": block.arguments}
     entry: JsonObject = {**kept, "function": inner}
     if block.id:

@@ -3,8 +3,6 @@ that a provider's prefix cache holds."""
 
 from __future__ import annotations
 
-import base64
-
 from tenlines.core.events import ToolSpec
 from tenlines.core.transcript import (
     Assistant,
@@ -23,7 +21,17 @@ from tenlines.wire import encoder
 from tenlines.wire.encoder import own_payloads
 from tenlines.wire.ids import Ids
 from tenlines.wire.json_values import string
-from tenlines.wire.parts import CONTINUE, EMPTY, NO_OUTPUT, NOTE_PREFIX, START, data_url, part_text, plain_text
+from tenlines.wire.parts import (
+    CONTINUE,
+    EMPTY,
+    NO_OUTPUT,
+    NOTE_PREFIX,
+    START,
+    base64_text,
+    data_url,
+    part_text,
+    plain_text,
+)
 from tenlines.wire.profile import Profile, Target
 from tenlines.wire.schemas import convert
 
@@ -286,11 +294,9 @@ def part_json(part: Part) -> JsonObject:
     match part:
         case Image():
             return {"type": "image_url", "image_url": {"url": part.url or data_url(part)}}
-        case File(media_type, data, name) if media_type in ("audio/wav", "audio/mp3"):
-            text = base64.b64encode(data).decode("ascii")
-            return {"type": "input_audio", "input_audio": {"data": text, "format": media_type[6:]}}
-        case File(media_type, data, name):
-            address = data_url(Image(media_type, data))
-            return {"type": "file", "file": {"filename": name or "file", "file_data": address}}
+        case File(media_type, data) if media_type in ("audio/wav", "audio/mp3"):
+            return {"type": "input_audio", "input_audio": {"data": base64_text(data), "format": media_type[6:]}}
+        case File():
+            return {"type": "file", "file": {"filename": part.name or "file", "file_data": data_url(part)}}
         case _:
             return {"type": "text", "text": plain_text((part,))}

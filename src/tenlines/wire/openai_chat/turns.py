@@ -7,15 +7,25 @@ stands for the pair, `LEGACY_ID`.
 
 from __future__ import annotations
 
-import base64
 import re
 from collections.abc import Sequence
 
-from tenlines.core.transcript import File, Image, JsonObject, JsonValue, Part, Text, text_of
+from tenlines.core.transcript import File, Image, JsonObject, JsonValue, Part, text_of
+from tenlines.wire.folding import (
+    content_blocks,
+    declared,
+    folded_content,
+    is_as_it_came,
+    merged_tools,
+    parts_in,
+    role_of,
+    tool_of,
+    tools_of,
+)
 from tenlines.wire.format import Frame
 from tenlines.wire.json_values import items, obj, string
 from tenlines.wire.openai_chat.encoding import REASONING_FIELDS, part_json
-from tenlines.wire.parts import plain_text
+from tenlines.wire.parts import base64_bytes, data_in, plain_text
 from tenlines.wire.turns import Block, Role, Tool, Turn
 
 LEGACY_ID = "function_call"
@@ -35,24 +45,14 @@ ROLES: dict[str, Role] = {
 
 def frame(body: JsonObject) -> Frame:
     """Tools of a body; there are no system prompts beside the messages."""
-    found = (_tool(entry, f"tools[{index}]") for index, entry in enumerate(items(body.get("tools"))))
-    return Frame((), tuple(tool for tool in found if tool is not None))
+    return Frame((), tools_of(items(body.get("tools")), "tools", _tool))
 
 
 def _tool(entry: JsonValue, path: str) -> Tool | None:
     """A function or a custom tool; anything else is the provider's own."""
     if not isinstance(entry, dict):
         return None
-    function = entry.get("function") or entry.get("custom")
-    if not isinstance(function, dict):
-        return None
-    return Tool(
-        string(function.get("name")),
-        path,
-        string(function.get("description")),
-        obj(function.get("parameters")),
-        entry,
-    )
+    return tool_of(entry.get("function") or entry.get("custom"), path, entry)
 
 
 def unfold(message: JsonValue, path: str) -> Turn:
@@ -74,13 +74,7 @@ def unfold(message: JsonValue, path: str) -> Turn:
 
 
 def _content(content: JsonValue, path: str) -> list[Block]:
-    if content is None:
-        return []
-    if isinstance(content, str):
-        return [Block("text", path, content, text=content)]
-    if not isinstance(content, list):
-        return [Block("other", path, content)]
-    return [_part(part, f"{path}[{index}]") for index, part in enumerate(content)]
+    return content_blocks(content, path, _part)
 
 
 def _part(part: JsonValue, path: str) -> Block:
@@ -102,35 +96,21 @@ def _media(kind: str, held: JsonValue) -> tuple[Part, ...]:
     if not isinstance(held, dict):
         return ()
     if kind == "input_audio":
-        data = _decoded(string(held.get("data")))
+        data = base64_bytes(string(held.get("data")))
         return (File(f"audio/{string(held.get('format')) or 'wav'}", data),) if data else ()
     address = string(held.get("url") or held.get("file_data"))
     if not address:
         return ()
-    match = _DATA_URL.match(address)
-    data = _decoded(address[match.end() :]) if match else b""
-    media_type = (match[1] if match else "") or ("image/*" if kind == "image_url" else "application/octet-stream")
+    found = data_in(address)
+    media_type, data = found or ("", b"")
+    media_type = media_type or ("image/*" if kind == "image_url" else "application/octet-stream")
     if kind == "file":
         return (File(media_type, data, string(held.get("filename"))),) if data else ()
-    return (Image(media_type, data, "" if match else address),)
-
-
-_DATA_URL = re.compile(r"data:([^;,]*)(?:;[^,]*)?,")
-
-
-def _decoded(text: str) -> bytes:
-    try:
-        return base64.b64decode(text, validate=True)
-    except ValueError:
-        return b""
+    return (Image(media_type, data, "" if found else address),)
 
 
 def _result(message: JsonObject, path: str) -> Block:
-    content = message.get("content")
-    pieces = _content(content, f"{path}.content")
-    parts: list[Part] = []
-    for piece in pieces:
-        parts += (Text(piece.text),) if piece.kind == "text" else piece.parts
+    parts = parts_in(_content(message.get("content"), f"{path}.content"))
     is_legacy = message.get("role") == "function"
     return Block(
         "result",
@@ -138,8 +118,8 @@ def _result(message: JsonObject, path: str) -> Block:
         message,
         id=LEGACY_ID if is_legacy else string(message.get("tool_call_id")),
         name=string(message.get("name")),
-        text=text_of(tuple(parts)),
-        parts=tuple(parts),
+        text=text_of(parts),
+        parts=parts,
     )
 
 
@@ -200,39 +180,23 @@ def fold_frame(body: JsonObject, system: Sequence[Turn], tools: Sequence[Tool]) 
     """The body with these tools; the provider's own ones among them stay where they are."""
     if tuple(tools) == frame(body).tools:
         return body
-    waiting = list(tools)
-    entries: list[JsonValue] = []
-    for entry in items(body.get("tools")):
-        if _tool(entry, "") is None:
-            entries.append(entry)
-        elif waiting:
-            entries.append(_tool_json(waiting.pop(0)))
-    entries += [_tool_json(tool) for tool in waiting]
-    return {**body, "tools": entries}
+    return {**body, "tools": merged_tools(items(body.get("tools")), tools, _tool, _tool_json)}
 
 
 def _tool_json(tool: Tool) -> JsonValue:
-    if tool.raw is not None:
-        return tool.raw
-    function: JsonObject = {"name": tool.name}
-    if tool.description:
-        function["description"] = tool.description
-    function["parameters"] = tool.parameters or {"type": "object", "properties": {}}
-    return {"type": "function", "function": function}
+    return {"type": "function", "function": declared(tool)}
 
 
 def fold(turn: Turn) -> JsonValue:
     """A turn as a message; one that nobody touched goes back as it came."""
     raw = turn.raw
-    if turn.role == "unknown" and not isinstance(raw, dict):
-        return raw
-    if raw is not None and unfold(raw, turn.path) == turn:
+    if is_as_it_came(turn, unfold):
         return raw
     results = turn.of("result")
     if results:
         return _fold_result(results[0], raw)
     old = obj(raw)
-    body: JsonObject = {"role": _role(turn)}
+    body: JsonObject = {"role": role_of(turn, ROLES)}
     calls, legacy = [], None
     for block in turn.of("call"):
         if block.id == LEGACY_ID:
@@ -255,12 +219,6 @@ _WRITTEN = frozenset({"tool_calls", "function_call", "tool_call_id", *REASONING_
 """Fields that are written from blocks alone, so that what a repair took out is gone."""
 
 
-def _role(turn: Turn) -> JsonValue:
-    if ROLES.get(turn.wire_role, "unknown") == turn.role and isinstance(turn.raw, dict):
-        return turn.raw.get("role", turn.wire_role)
-    return turn.role
-
-
 def _fold_result(block: Block, raw: JsonValue) -> JsonObject:
     if isinstance(block.raw, dict):
         return block.raw
@@ -278,18 +236,7 @@ def _folded_content(turn: Turn, old: JsonValue, has_calls: bool) -> JsonValue:
     blocks = [block for block in turn.blocks if block.kind in ("text", "media", "other")]
     if not blocks:
         return None if has_calls and old != "" else ""
-    if len(blocks) == 1 and not isinstance(old, list):
-        only = blocks[0]
-        if only.kind == "text":
-            return only.text
-        if only.path.endswith(".content") and only.raw is not None:
-            return only.raw
-    parts: list[JsonValue] = []
-    for block in blocks:
-        # the text of a whole content is not yet a part
-        is_part = block.raw is not None and not (block.kind == "text" and isinstance(block.raw, str))
-        parts += [block.raw] if is_part else _parts_json(block)
-    return parts
+    return folded_content(blocks, old, _parts_json)
 
 
 def _parts_json(block: Block) -> list[JsonValue]:
@@ -305,7 +252,7 @@ def _call_json(block: Block, message: JsonObject) -> JsonValue:
     elif block.raw is not None:
         return block.raw
     else:
-        old = _old_call(message, block.path)
+        old = old_call(message, block.path)
     kind, field = ("custom", "input") if isinstance(old.get("custom"), dict) else ("function", "arguments")
     held = old.get(kind)
     inner: JsonObject = {**obj(held), "name": block.name, field: block.arguments}
@@ -315,7 +262,7 @@ def _call_json(block: Block, message: JsonObject) -> JsonValue:
     return entry
 
 
-def _old_call(message: JsonObject, path: str) -> JsonObject:
+def old_call(message: JsonObject, path: str) -> JsonObject:
     """What stood at the path of a call in the message that it came from."""
     found = re.search(r"\.tool_calls\[(\d+)\]$", path)
     entries = message.get("tool_calls")

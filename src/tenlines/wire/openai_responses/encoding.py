@@ -10,7 +10,6 @@ outputs by id wherever they stand, other servers only like this.
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Sequence
 
 from tenlines.core.effects import CallModel
@@ -210,8 +209,7 @@ def input_parts(parts: Sequence[Part]) -> list[JsonValue]:
         if isinstance(part, Image) and (part.data or part.url):
             written.append({"type": "input_image", "detail": "auto", "image_url": part.url or data_url(part)})
         elif isinstance(part, File) and part.data:
-            address = f"data:{part.media_type};base64,{base64.b64encode(part.data).decode('ascii')}"
-            written.append({"type": "input_file", "filename": part.name or "file", "file_data": address})
+            written.append({"type": "input_file", "filename": part.name or "file", "file_data": data_url(part)})
         elif text := part_text(part):
             written.append(input_text(text))
     return written

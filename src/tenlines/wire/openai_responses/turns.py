@@ -6,12 +6,11 @@ anything and are never changed.
 
 from __future__ import annotations
 
-import base64
 import json
-import re
 from collections.abc import Callable, Sequence
 
 from tenlines.core.transcript import File, Image, Json, JsonObject, JsonValue, Part, Text, text_of
+from tenlines.wire.folding import content_blocks, declared, merged_tools, tool_of, tools_of
 from tenlines.wire.format import Frame
 from tenlines.wire.json_values import items, obj, string
 from tenlines.wire.openai_responses.encoding import (
@@ -22,7 +21,7 @@ from tenlines.wire.openai_responses.encoding import (
     spoken,
     text_in,
 )
-from tenlines.wire.parts import plain_text
+from tenlines.wire.parts import data_in, plain_text
 from tenlines.wire.turns import Block, Role, Tool, Turn
 
 ROLES: dict[str, Role] = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
@@ -40,22 +39,13 @@ def frame(body: JsonObject) -> Frame:
     if isinstance(instructions, str):
         block = Block("text", "instructions", instructions, text=instructions)
         system = (Turn("system", (block,), "instructions", instructions),)
-    tools = body.get("tools")
-    found = (_tool(entry, f"tools[{index}]") for index, entry in enumerate(items(tools)))
-    return Frame(system, tuple(tool for tool in found if tool is not None))
+    return Frame(system, tools_of(items(body.get("tools")), "tools", _tool))
 
 
 def _tool(entry: JsonValue, path: str) -> Tool | None:
     """A function or a custom tool; anything else is the provider's own."""
-    if not isinstance(entry, dict) or entry.get("type") not in ("function", "custom"):
-        return None
-    return Tool(
-        string(entry.get("name")),
-        path,
-        string(entry.get("description")),
-        obj(entry.get("parameters")),
-        entry,
-    )
+    is_own = isinstance(entry, dict) and entry.get("type") in ("function", "custom")
+    return tool_of(entry, path, entry) if is_own else None
 
 
 def unfold(item: JsonValue, path: str) -> Turn:
@@ -75,18 +65,8 @@ def _message(item: JsonObject, path: str) -> Turn:
     wire_role = string(item.get("role"))
     if wire_role in ("tool", "function"):  # a message of Chat Completions that strayed in here
         return Turn("unknown", (_result(item, path),), path, item, wire_role)
-    blocks = _content(item.get("content"), f"{path}.content")
+    blocks = content_blocks(item.get("content"), f"{path}.content", _part)
     return Turn(ROLES.get(wire_role, "unknown"), tuple(blocks), path, item, wire_role)
-
-
-def _content(content: JsonValue, path: str) -> list[Block]:
-    if content is None:
-        return []
-    if isinstance(content, str):
-        return [Block("text", path, content, text=content)]
-    if not isinstance(content, list):
-        return [Block("other", path, content)]
-    return [_part(part, f"{path}[{index}]") for index, part in enumerate(content)]
 
 
 def _part(part: JsonValue, path: str) -> Block:
@@ -111,41 +91,23 @@ def _media(part: JsonObject) -> tuple[Part, ...]:
     return (File(media_type or "application/octet-stream", data, string(part.get("filename"))),) if data else ()
 
 
-_DATA_URL = re.compile(r"data:([^;,]*)(?:;[^,]*)?,")
-
-
 def _data(address: str) -> tuple[str, bytes]:
-    match = _DATA_URL.match(address)
-    try:
-        return (match[1], base64.b64decode(address[match.end() :], validate=True)) if match else ("", b"")
-    except ValueError:
-        return "", b""
+    found = data_in(address)
+    return found if found and found[1] else ("", b"")
 
 
 def _call(item: JsonObject, path: str) -> Turn:
-    call = Block(
-        "call",
-        path,
-        item,
-        id=string(item.get("call_id")),
-        name=string(item.get("name")),
-        arguments=item.get("arguments"),
-    )
-    return Turn("assistant", (call,), path, item)
+    return _calling(item, path, item.get("arguments"))
 
 
 def _custom_call(item: JsonObject, path: str) -> Turn:
     """The input of such a call is any text; as arguments it is an object that holds it."""
-    arguments = _wrapped(item.get("input"))
-    call = Block(
-        "call",
-        path,
-        item,
-        id=string(item.get("call_id")),
-        name=string(item.get("name")),
-        arguments=arguments,
-    )
-    return Turn("assistant", (call,), path, item)
+    return _calling(item, path, _wrapped(item.get("input")))
+
+
+def _calling(item: JsonObject, path: str, arguments: JsonValue) -> Turn:
+    call_id, name = string(item.get("call_id")), string(item.get("name"))
+    return Turn("assistant", (Block("call", path, item, id=call_id, name=name, arguments=arguments),), path, item)
 
 
 def _wrapped(given: JsonValue) -> JsonValue:
@@ -314,14 +276,7 @@ def fold_frame(body: JsonObject, system: Sequence[Turn], tools: Sequence[Tool]) 
     elif isinstance(body.get("instructions"), str):
         del folded["instructions"]
     listed = body.get("tools")
-    entries: list[JsonValue] = []
-    given = list(tools)
-    for entry in items(listed):
-        if _tool(entry, "") is None:
-            entries.append(entry)
-        elif given:
-            entries.append(_folded_tool(given.pop(0)))
-    entries += [_folded_tool(tool) for tool in given]
+    entries = merged_tools(items(listed), tools, _tool, _folded_tool)
     if entries:
         folded["tools"] = entries
     elif isinstance(listed, list) and listed:
@@ -330,9 +285,4 @@ def fold_frame(body: JsonObject, system: Sequence[Turn], tools: Sequence[Tool]) 
 
 
 def _folded_tool(tool: Tool) -> JsonValue:
-    if tool.raw is not None:
-        return tool.raw
-    written: JsonObject = {"type": "function", "name": tool.name}
-    if tool.description:
-        written["description"] = tool.description
-    return {**written, "parameters": tool.parameters or {"type": "object", "properties": {}}, "strict": False}
+    return {"type": "function", **declared(tool), "strict": False}
