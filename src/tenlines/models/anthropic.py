@@ -1,4 +1,8 @@
-"""Anthropic's models, over the official `anthropic` package."""
+"""Anthropic's models, over the official `anthropic` package: `Anthropic("claude-opus-5")`, with the extra
+`tenlines[anthropic]`. Thinking goes back with its signatures, and whoever watches sees it.
+
+What may go wrong with a request is listed at `tenlines.models.session.ModelClient`.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from tenlines.errors import ConfigError
-from tenlines.models.session import TIMEOUT_S, ModelClient
+from tenlines.models.session import TIMEOUT_S, ModelClient, no_key
 from tenlines.models.stainless import Clients, OwnClients, StainlessTransport, anthropic_sdk
 from tenlines.ports import Clock
 from tenlines.wire.anthropic.format import FORMAT
@@ -35,7 +39,7 @@ class Anthropic(ModelClient):
         base_url: Address of the server, without `/v1`; None for Anthropic's own.
         max_tokens: Most output tokens of a reply, where the run itself sets no limit.
         effort: How much the model shall think (`low`, `medium`, `high`, ...); None leaves it to the model.
-        temperature: Sampling temperature; None leaves it to the server. The newest models take none.
+        temperature: Sampling temperature, from 0; None leaves it to the server. The newest models take none.
         profile: What the server demands; None takes what is known of the model.
         name: How the model is called in the journal.
         timeout_s: Seconds of silence after which a request is given up. A nearer deadline of the run wins.
@@ -109,10 +113,7 @@ def _clients(
         base_url, api_key = base_url.rstrip("/").removesuffix("/v1"), api_key or "none"
     if api_key is None and not any(os.environ.get(key) for key in KEYS):
         # the SDK would look through files of the user's home; a clear word is better
-        raise ConfigError(
-            f"anthropic:{model} needs a key: set {KEYS[0]}, or pass api_key= or client=. Without one, use local (a "
-            "small model on this machine)."
-        )
+        raise no_key(f"anthropic:{model}", KEYS[0])
     try:
         return OwnClients(sdk, base_url, api_key)
     except sdk.error as error:

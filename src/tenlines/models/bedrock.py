@@ -1,6 +1,11 @@
-"""Models of AWS Bedrock over the official `boto3` package, with its Converse operations.
+"""Models of AWS Bedrock over the official `boto3` package, with its Converse operations, which every model there
+shares: `Bedrock("eu.anthropic.claude-opus-5-20260301-v1:0")`, with the extra `tenlines[bedrock]`. Credentials and
+region are looked for as `boto3` does it.
 
-The package has blocking calls alone, so runs under asyncio call it in a thread.
+The package has blocking calls alone, so runs under asyncio call it in a thread: one that is cancelled goes on at once,
+and its thread ends at the next piece of the reply, or after `timeout_s`.
+
+What may go wrong with a request is listed at `tenlines.models.session.ModelClient`.
 """
 
 from __future__ import annotations
@@ -47,7 +52,7 @@ class Bedrock(ModelClient):
         base_url: Address of the service; None for that of the region.
         max_tokens: Most output tokens of a reply, where the run itself sets no limit.
         effort: How much the model shall think (`low`, `medium`, `high`, ...); None leaves it to the model.
-        temperature: Sampling temperature; None leaves it to the service.
+        temperature: Sampling temperature, from 0; None leaves it to the service.
         profile: What the model demands; None takes what is known of its family. Needed for the ARN of an application's
             own inference profile, which does not say what model is behind it.
         name: How the model is called in the journal.

@@ -1,8 +1,11 @@
-"""Google's Gemini models, over the official `google-genai` package: the Gemini API and Vertex AI.
+"""Google's Gemini models, over the official `google-genai` package: the Gemini API (`Google("gemini-3-pro")`) and,
+with a client of your own, Vertex AI. It needs the extra `tenlines[google]`.
 
 The package has no public way to send a body as it stands and to read a stream byte by byte: its own reader turns half
 a character into another one, and a stream that is let go stays open. So three of its inner methods are used here, and
 nowhere else: the one that builds a request, and the two that send it.
+
+What may go wrong with a request is listed at `tenlines.models.session.ModelClient`.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from tenlines.core.transcript import JsonObject, JsonValue
 from tenlines.errors import AuthRejected, ConfigError, ConnectionFailed, MalformedReply, MissingExtra, RemoteError
 from tenlines.models.connections import HttpClients, http_library, loaded
 from tenlines.models.server_events import aheard, heard
-from tenlines.models.session import CONNECT_S, TIMEOUT_S, Heard, ModelClient
+from tenlines.models.session import CONNECT_S, TIMEOUT_S, Heard, ModelClient, no_key
 from tenlines.ports import Clock
 from tenlines.wire.errors import error_from
 from tenlines.wire.gemini.format import FORMAT
@@ -43,7 +46,7 @@ class Google(ModelClient):
         base_url: Address of the server, without the version; None for Google's own.
         max_tokens: Most output tokens of a reply, where the run itself sets no limit.
         effort: How much the model shall think (`low`, `high`, ...); None leaves it to the model.
-        temperature: Sampling temperature; None leaves it to the server.
+        temperature: Sampling temperature, from 0; None leaves it to the server.
         profile: What the server demands; None takes what is known of the model.
         name: How the model is called in the journal.
         timeout_s: Seconds of silence after which a request is given up. A nearer deadline of the run wins.
@@ -324,10 +327,7 @@ def _own_clients(sdk: Sdk, model: str, base_url: str | None, api_key: str | None
     try:
         return _OwnClients(sdk, base_url, api_key)
     except theirs as error:
-        raise ConfigError(
-            f"google:{model} needs a key: set {' or '.join(KEYS)}, or pass api_key= or client=. Without one, use local "
-            f"(a small model on this machine). ({error})"
-        ) from error
+        raise no_key(f"google:{model}", *KEYS, why=f" ({error})") from error
 
 
 # --- errors -------------------------------------------------------------------------------------------

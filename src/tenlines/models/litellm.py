@@ -1,7 +1,9 @@
 """Any of the models that the `litellm` library reaches, with its names: `LiteLLM("groq/llama-4")`.
 
 The library takes Chat Completions and translates. What it cannot carry (reasoning of some providers) is lost; where
-there is a client of our own for a provider, that one is better.
+there is a client of our own for a provider, that one is better. It needs the extra `tenlines[litellm]`.
+
+What may go wrong with a request is listed at `tenlines.models.session.ModelClient`.
 """
 
 from __future__ import annotations
@@ -36,8 +38,8 @@ class LiteLLM(ModelClient):
         profile: What the other side demands; None takes OpenAI's rules, which the library translates from.
         name: How the model is called in the journal.
         max_tokens: Most output tokens of a reply, where the run itself sets no limit.
-        temperature: Sampling temperature; None leaves it to the server.
-        reasoning_effort: As OpenAI's parameter; None leaves it to the server.
+        temperature: Sampling temperature, from 0; None leaves it to the server.
+        reasoning_effort: As OpenAI's parameter (`low`, `medium`, `high`, ...); None leaves it to the server.
         timeout_s: Seconds after which a request is given up. A nearer deadline of the run wins.
         clock: Tells how far the deadline is.
 

@@ -1,8 +1,11 @@
-"""Mistral's models over the official `mistralai` package.
+"""Mistral's models over the official `mistralai` package: `Mistral("mistral-large-latest")`, with the extra
+`tenlines[mistral]`.
 
 The package's own `chat.complete` and `chat.stream` read replies into types of theirs and drop what those lack, so its
 inner way is used here, and nowhere else: the method that builds a request (address, key, headers), and the two that
 send it.
+
+What may go wrong with a request is listed at `tenlines.models.session.ModelClient`.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from tenlines.core.transcript import JsonObject, JsonValue
 from tenlines.errors import ConfigError, ConnectionFailed, MalformedReply, MissingExtra, RemoteError
 from tenlines.models.connections import HttpClients, http_library
 from tenlines.models.server_events import aheard, heard
-from tenlines.models.session import CONNECT_S, TIMEOUT_S, Heard, ModelClient
+from tenlines.models.session import CONNECT_S, TIMEOUT_S, Heard, ModelClient, no_key
 from tenlines.ports import Clock
 from tenlines.wire.errors import error_from
 from tenlines.wire.mistral.format import FORMAT
@@ -47,7 +50,7 @@ class Mistral(ModelClient):
         base_url: Address of the server, without `/v1`; None for Mistral's own.
         max_tokens: Most output tokens of a reply, where the run itself sets no limit.
         effort: How much the model shall think; None leaves it to the model.
-        temperature: Sampling temperature; None leaves it to the server.
+        temperature: Sampling temperature, from 0; None leaves it to the server.
         profile: What the server demands; None takes what the hosted API demands, which every server takes.
         name: How the model is called in the journal.
         timeout_s: Seconds of silence after which a request is given up. A nearer deadline of the run wins.
@@ -58,7 +61,7 @@ class Mistral(ModelClient):
         ConfigError: There is no key, or the package is another than we know.
     """
 
-    def __init__(  # a front door: every option has a name
+    def __init__(
         self,
         model: str,
         *,
@@ -302,10 +305,7 @@ def _own_clients(sdk: Sdk, model: str, base_url: str | None, api_key: str | None
         base_url, api_key = base_url.rstrip("/").removesuffix("/v1"), api_key or "none"
     api_key = api_key or os.environ.get(KEY)
     if not api_key:
-        raise ConfigError(
-            f"mistral:{model} needs a key: set {KEY}, or pass api_key= or client=. Without one, use local (a small "
-            "model on this machine)."
-        )
+        raise no_key(f"mistral:{model}", KEY)
     return _OwnClients(sdk, base_url, api_key)
 
 

@@ -1,4 +1,8 @@
-"""Models behind OpenAI's APIs: OpenAI itself, and every server that speaks Chat Completions as it does."""
+"""Models behind OpenAI's APIs: OpenAI itself (`OpenAICompatible("gpt-5.6")`), and every server that speaks Chat
+Completions as it does (`OpenAICompatible("qwen3", "http://127.0.0.1:8080/v1")`), with the extra `tenlines[openai]`.
+
+What may go wrong with a request is listed at `tenlines.models.session.ModelClient`.
+"""
 
 from __future__ import annotations
 
@@ -50,8 +54,8 @@ class OpenAICompatible(ModelClient):
         profile: What the server demands; None takes what is known of the address and the model.
         name: How the model is called in the journal.
         max_tokens: Most output tokens of a reply, where the run itself sets no limit.
-        temperature: Sampling temperature; None leaves it to the server.
-        reasoning_effort: As OpenAI's parameter; None leaves it to the server.
+        temperature: Sampling temperature, from 0; None leaves it to the server.
+        reasoning_effort: As OpenAI's parameter (`low`, `medium`, `high`, ...); None leaves it to the server.
         timeout_s: Seconds of silence after which a request is given up. A nearer deadline of the run wins.
         clock: Tells how far the deadline is.
 

@@ -16,7 +16,7 @@ from typing import NamedTuple, Protocol, TypeAlias
 from tenlines.core.effects import CallModel
 from tenlines.core.transcript import JsonObject, JsonValue, Reply, Usage
 from tenlines.drivers.threads import in_thread, loop_thread
-from tenlines.errors import ConnectionFailed, MalformedReply, ProviderError, RemoteError
+from tenlines.errors import ConfigError, ConnectionFailed, MalformedReply, ProviderError, RemoteError
 from tenlines.ports import Clock, Delta, OnDelta, SystemClock
 from tenlines.wire.format import Format, Piece, Talk
 from tenlines.wire.guard import GuardedTalk
@@ -210,6 +210,14 @@ def open_session(
 class ModelClient:
     """What every client of a provider is made of: a model (`tenlines.ports.Model`) behind a transport.
 
+    It serves any number of runs and threads, and of event loops too, where the SDK's client is not one of the user's.
+    Making one sends nothing.
+
+    A request that fails raises one of `tenlines.errors`, whatever the SDK raised: `AuthRejected` (the key),
+    `RateLimited` and `Overloaded` (with the seconds to wait, where the provider says them), `ContextTooLong`,
+    `ProtocolRejected` (with the rule that was broken), another `ProviderError`, `ConnectionFailed` (nobody there,
+    silence, a cut), `MalformedReply`. In a run, the machine retries what may pass; the SDK retries nothing.
+
     Attributes:
         name: How the model is called in the journal.
         format: The wire format that is spoken.
@@ -235,6 +243,14 @@ class ModelClient:
     def session(self) -> Session:
         """One run's conversation: what was encoded is kept."""
         return open_session(self._transport, self.format, self.target, clock=self._clock, timeout_s=self.timeout_s)
+
+
+def no_key(model: str, *variables: str, why: str = "") -> ConfigError:
+    """There is no key for a model: where one can be put, and what works without."""
+    return ConfigError(
+        f"{model} needs a key: set {' or '.join(variables)}, or pass api_key= or client=. Without one, use local (a "
+        f"small model on this machine).{why}"
+    )
 
 
 class _Hearing:
