@@ -1,4 +1,4 @@
-"""Connections: given back after a stream, let go when the server leaves it open, and one client for each loop."""
+"""Connections: let go when a server leaves its stream open, and one client for each loop."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import openai
 import pytest
 
 from tenlines.core.transcript import Reply
-from tenlines.models import connections
 from tenlines.models.connections import ByLoop
 from tenlines.models.openai_compatible import OpenAICompatible
 
@@ -66,31 +65,6 @@ def left_open(gone: list[bool], then: bytes = b"") -> Callable[[Any], None]:
     return answer
 
 
-def test_two_streams_go_over_one_connection(chat: Any, twice: Twice) -> None:
-    for _ in range(2):
-        chat.stream(CHUNK)
-    assert [reply.text for reply in twice(chat.url)] == ["Hi.", "Hi."]
-    assert len(set(chat.peers)) == 1
-
-
-def test_the_end_of_a_stream_may_come_a_little_later(chat: Any, twice: Twice, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "PATIENCE_S", 5.0)
-
-    def answer(handler: Any) -> None:
-        handler.send_response(200)
-        handler.send_header("content-type", "text/event-stream")
-        handler.send_header("transfer-encoding", "chunked")
-        handler.end_headers()
-        event = f"data: {json.dumps(CHUNK)}\n\n".encode() + DONE
-        handler.wfile.write(f"{len(event):x}\r\n".encode() + event + b"\r\n")
-        time.sleep(0.01)
-        handler.wfile.write(b"0\r\n\r\n")
-
-    chat.answers += [answer, answer]
-    assert [reply.text for reply in twice(chat.url)] == ["Hi.", "Hi."]
-    assert len(set(chat.peers)) == 1
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("then", [b"", b": still here\n\n"], ids=["silent", "talking"])
 def test_a_stream_that_is_left_open_is_not_waited_for(chat: Any, twice: Twice, then: bytes) -> None:
@@ -104,15 +78,6 @@ def test_a_stream_that_is_left_open_is_not_waited_for(chat: Any, twice: Twice, t
     while len(gone) < 2 and time.monotonic() < until:
         time.sleep(0.01)
     assert gone == [True, True]
-
-
-def test_our_own_clients_do_not_wait_on_this_machine(chat: Any, ask: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "PATIENCE_S", 5.0)
-    gone: list[bool] = []
-    chat.answers.append(left_open(gone))
-    asked: list[float] = []
-    assert ask(OpenAICompatible("m", chat.url), None, lambda delta: asked.append(time.monotonic())).text == "Hi."
-    assert time.monotonic() - asked[0] < 4
 
 
 def test_a_client_for_each_loop_is_closed_with_it() -> None:

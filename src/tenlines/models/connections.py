@@ -1,22 +1,16 @@
 """Connections of the clients that stand on `httpx` or `httpx2`: made here, shared within a thread or an event loop,
-given back when a reply is over, and closed in time."""
+and closed in time."""
 
 from __future__ import annotations
 
 import asyncio
-import socket
 import sys
-import threading
 import weakref
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, Generic, TypeVar
 from urllib.parse import urlsplit
 
 T = TypeVar("T")
-
-PATIENCE_S = 0.1
-"""How long a stream that is over may take to end, so that its connection can be used again."""
 
 
 def is_loopback(url: str) -> bool:
@@ -104,56 +98,3 @@ class HttpClients:
             return make(http), http
 
         return (await self.by_loop.get(made))[0]
-
-
-# --- giving a connection back -------------------------------------------------------------------------
-
-
-def let_end(response: Any, pieces: Iterator[bytes]) -> None:
-    """Read the rest of a stream that is over, which is nothing as a rule: a connection whose body was not read to its
-    end is closed, and the next request pays for a new one.
-
-    Some servers leave the stream open. A blocking read cannot be told a shorter time once the body has begun, so a
-    watch shuts the connection down after `PATIENCE_S`, which wakes the read.
-    """
-    line = _line(response)
-    if line is None:
-        return
-    watch = threading.Timer(PATIENCE_S, _shut, (line,))
-    watch.daemon = True
-    watch.start()
-    try:
-        with suppress(*_broken()):
-            for _ in pieces:
-                pass
-    finally:
-        watch.cancel()
-
-
-async def alet_end(response: Any, pieces: AsyncIterator[bytes]) -> None:
-    """`let_end` for asyncio, where a read can be given up."""
-    if _line(response) is None:
-        return
-    with suppress(TimeoutError, *_broken()):
-        async with asyncio.timeout(PATIENCE_S):
-            async for _ in pieces:
-                pass
-
-
-def _line(response: Any) -> socket.socket | None:
-    """The socket of a response, where it serves this response alone and may serve another one after it."""
-    known = getattr(response, "extensions", {})
-    is_last = "close" in response.request.headers.get("connection", "") if known else True
-    if is_last or known.get("http_version") != b"HTTP/1.1" or "network_stream" not in known:
-        return None
-    line: socket.socket | None = known["network_stream"].get_extra_info("socket")
-    return line
-
-
-def _shut(line: socket.socket) -> None:
-    with suppress(OSError):
-        socket.socket.shutdown(line, socket.SHUT_RDWR)  # TLS's own one would pull the ground from under the read
-
-
-def _broken() -> tuple[type[Exception], ...]:
-    return loaded("HTTPError", "httpx", "httpx2") + loaded("StreamError", "httpx", "httpx2")

@@ -7,7 +7,6 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from typing import Any, NamedTuple
 
 from tenlines.core.transcript import JsonValue
-from tenlines.models.connections import alet_end, let_end
 from tenlines.models.session import Heard, Whole, is_whole
 from tenlines.wire.errors import error_from
 
@@ -129,8 +128,7 @@ def heard(response: Any, pieces: Iterator[bytes]) -> Iterator[Heard]:
     for piece in pieces:
         yield from reader.feed(piece)
         if reader.is_done:
-            let_end(response, pieces)
-            return
+            return  # as the official SDK does; waiting for the end of the body may take for ever
     yield from reader.rest()
 
 
@@ -144,7 +142,6 @@ async def aheard(response: Any, pieces: AsyncIterator[bytes]) -> AsyncGenerator[
         for chunk in reader.feed(piece):
             yield chunk
         if reader.is_done:
-            await alet_end(response, pieces)
             return
     for chunk in reader.rest():
         yield chunk
