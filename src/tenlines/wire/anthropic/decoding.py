@@ -5,13 +5,13 @@ What the other side got wrong is said in `Reply.remarks`, never mended in silenc
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 
 from tenlines.core.outcomes import encodable, encodable_value
 from tenlines.core.transcript import JsonObject, JsonValue, Opaque, Reply, StopReason, ToolCall, Usage
 from tenlines.errors import MalformedReply
 from tenlines.wire.anthropic.blocks import PROVIDER, REASONING, text_block
+from tenlines.wire.endings import arguments_text, stop_of
 from tenlines.wire.errors import error_from
 from tenlines.wire.json_values import excerpt, items, string
 from tenlines.wire.usage import count, exclusive, total
@@ -79,7 +79,7 @@ def assemble(
     """
     try:
         blocks = _Blocks(message.get("content"), own_name, remarks)
-        stop = _stop(message, remarks)
+        stop = stop_of(message.get("stop_reason"), _STOPS, remarks)
         payload = blocks.payload(message, stop) if is_whole else None
         usage = decode_usage(message.get("usage"), remarks)
     except RecursionError as error:
@@ -99,17 +99,6 @@ def assemble(
         model=encodable(model) if isinstance(model, str) else "",
         remarks=tuple(encodable(remark) for remark in remarks),
     )
-
-
-def _stop(message: JsonObject, remarks: list[str]) -> StopReason:
-    """None is what servers send that give no reason for an end that is none."""
-    reason = message.get("stop_reason")
-    if reason is None or reason == "":
-        return "end"
-    if isinstance(reason, str) and reason in _STOPS:
-        return _STOPS[reason]
-    remarks.append(f"unknown stop reason {excerpt(reason)[:80]}")
-    return "unknown"
 
 
 def _refused(message: JsonObject, remarks: list[str]) -> str:
@@ -206,13 +195,6 @@ class _Blocks:
         self._is_plain = self._is_plain and not extra
         own = self._own_name(name) if isinstance(name, str) else ""
         self.calls.append(ToolCall(string(call_id), own, arguments_text(block.get("input"))))
-
-
-def arguments_text(value: JsonValue) -> str:
-    """The arguments of a call as text; what is text already was assembled from a stream, or is no object at all."""
-    if isinstance(value, str):
-        return value if value.strip() else "{}"
-    return "{}" if value is None else json.dumps(value, ensure_ascii=False)
 
 
 # --- usage ------------------------------------------------------------------------------------------

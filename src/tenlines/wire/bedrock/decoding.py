@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import NamedTuple
 
 from tenlines.core.outcomes import encodable, encodable_value
 from tenlines.core.transcript import JsonObject, JsonValue, Opaque, Reply, StopReason, ToolCall, Usage
 from tenlines.errors import MalformedReply
+from tenlines.wire.endings import arguments_text, stop_of
 from tenlines.wire.errors import error_from
 from tenlines.wire.ids import Names
 from tenlines.wire.json_values import excerpt, items, obj, string
@@ -100,12 +100,8 @@ def _piece(block: JsonObject) -> Whole:
     use = block.get("toolUse")
     if not isinstance(use, dict) or use.get("type"):
         return Whole(block)  # what has a type runs at the service
-    arguments = use.get("input")
-    if isinstance(arguments, str):
-        text = arguments
-    else:
-        text = "{}" if arguments is None else json.dumps(arguments, ensure_ascii=False)
-    return Whole(block, ToolCall(string(use.get("toolUseId")), string(use.get("name")), text if text.strip() else "{}"))
+    text = arguments_text(use.get("input"))
+    return Whole(block, ToolCall(string(use.get("toolUseId")), string(use.get("name")), text))
 
 
 def assemble(pieces: list[Whole], ending: JsonObject, reading: Reading, remarks: list[str]) -> Reply:
@@ -132,12 +128,7 @@ def assemble(pieces: list[Whole], ending: JsonObject, reading: Reading, remarks:
 
 
 def _stop(reason: JsonValue, has_calls: bool, remarks: list[str]) -> StopReason:
-    stop: StopReason = "end"
-    if isinstance(reason, str) and reason in STOPS:
-        stop = STOPS[reason]
-    elif reason:
-        stop = "unknown"
-        remarks.append(f"unknown stop reason {excerpt(reason)[:80]}")
+    stop = stop_of(reason or None, STOPS, remarks)
     if has_calls:
         return "tool_calls" if stop in ("end", "stop_sequence") else stop
     return "end" if stop == "tool_calls" else stop

@@ -8,6 +8,7 @@ from tenlines.core.outcomes import encodable
 from tenlines.core.transcript import JsonObject, JsonValue, Opaque, Reply, StopReason, ToolCall, Usage
 from tenlines.errors import ConnectionFailed, MalformedReply
 from tenlines.wire import usage
+from tenlines.wire.endings import stop_of
 from tenlines.wire.errors import error_from
 from tenlines.wire.format import Piece
 from tenlines.wire.json_values import excerpt, items, obj, string
@@ -87,12 +88,7 @@ def _reply(pieces: _Pieces, data: JsonObject, origin: Opaque) -> Reply:
 def _stop(reason: JsonValue, remarks: list[str]) -> StopReason:
     if reason in _FAILED:
         raise error_from(None, {"error": {"code": "server_error", "message": f"the reply ended with {reason}"}}, {})
-    if reason is None or reason == "":
-        return "end"
-    stop = _STOPS.get(reason) if isinstance(reason, str) else None
-    if stop is None:
-        remarks.append(f"unknown stop reason {excerpt(reason)[:80]}")
-    return stop or "unknown"
+    return stop_of(reason, _STOPS, remarks)
 
 
 def decode_usage(data: JsonValue, remarks: list[str]) -> Usage | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -10,6 +9,7 @@ from tenlines.core.outcomes import encodable, encodable_value
 from tenlines.core.transcript import JsonObject, JsonValue, Opaque, Reply, StopReason, ToolCall, Usage
 from tenlines.errors import AuthRejected, MalformedReply, ProviderError
 from tenlines.wire import usage
+from tenlines.wire.endings import arguments_text, stop_of
 from tenlines.wire.errors import error_from
 from tenlines.wire.gemini.fields import BESIDE, DATA, camel, field, kinds_of
 from tenlines.wire.ids import Names
@@ -188,11 +188,7 @@ def _beside(part: JsonObject) -> JsonObject:
 
 
 def _call(body: JsonObject, names: Names) -> ToolCall:
-    given, name, arguments = body.get("id"), string(body.get("name")), body.get("args")
-    if isinstance(arguments, str):
-        text = arguments if arguments.strip() else "{}"
-    else:
-        text = "{}" if arguments is None else json.dumps(arguments, ensure_ascii=False)
+    given, name, text = body.get("id"), string(body.get("name")), arguments_text(body.get("args"))
     identity = str(given) if type(given) is int else string(given)
     return ToolCall(encodable(identity), encodable(names.own(name)), encodable(text))
 
@@ -213,9 +209,7 @@ def _stop(ending: Ending, has_calls: bool, remarks: list[str]) -> StopReason:
     if reason in _FAILED:
         code = string(reason)
         raise ProviderError(f"the service broke off the reply ({code}){said}", code=code, is_retryable=True)
-    stop = "end" if not reason else _STOPS.get(reason, "unknown") if isinstance(reason, str) else "unknown"
-    if stop == "unknown":
-        remarks.append(f"unknown stop reason {excerpt(reason)[:80]}")
+    stop = stop_of(reason or None, _STOPS, remarks)
     if ending.message and stop != "end":
         remarks.append(encodable(f"{string(reason)[:80]}: {ending.message[:500]}"))
     return "tool_calls" if has_calls and stop == "end" else stop

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from tenlines.core.outcomes import encodable, encodable_value
 from tenlines.core.transcript import JsonObject, JsonValue, Opaque, Reply, StopReason, ToolCall, Usage
 from tenlines.errors import MalformedReply
+from tenlines.wire.endings import stop_of
 from tenlines.wire.errors import error_from
 from tenlines.wire.ids import Names
 from tenlines.wire.json_values import excerpt, items, string
@@ -132,14 +133,9 @@ def _is_text(chunk: JsonObject) -> bool:
 
 
 def _stop(reason: JsonValue, has_calls: bool, remarks: list[str]) -> StopReason:
-    stop: StopReason = "end"
-    if isinstance(reason, str) and reason in STOPS:
-        stop = STOPS[reason]
-    elif reason == "error":
+    if reason == "error":
         raise error_from(None, {"error": {"code": "server_error", "message": "the server broke off the reply"}}, {})
-    elif reason:
-        stop = "unknown"
-        remarks.append(f"unknown stop reason {excerpt(reason)[:80]}")
+    stop = stop_of(reason or None, STOPS, remarks)
     if has_calls:
         return "tool_calls" if stop == "end" else stop
     return "end" if stop == "tool_calls" else stop

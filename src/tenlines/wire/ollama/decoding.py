@@ -7,11 +7,12 @@ from tenlines.core.outcomes import encodable
 from tenlines.core.transcript import JsonObject, JsonValue, Opaque, Reply, StopReason, ToolCall
 from tenlines.errors import ConnectionFailed, MalformedReply
 from tenlines.wire import usage
+from tenlines.wire.endings import stop_of
 from tenlines.wire.format import Piece
 from tenlines.wire.json_values import excerpt, items, string
 from tenlines.wire.openai_chat.decoding import checked, dumped, id_of
 
-_STOPS: dict[str, StopReason] = {"stop": "end", "length": "length", "load": "unknown", "unload": "unknown"}
+_STOPS: dict[str, StopReason] = {"stop": "end", "length": "length"}
 
 
 def decode_response(data: JsonValue, provider: str = "ollama", model: str = "") -> Reply:
@@ -70,7 +71,7 @@ class StreamDecoder:
         if not self._last:
             raise ConnectionFailed("the stream ended before the reply was complete; nothing of it was used")
         remarks: list[str] = []
-        stop = _stop(self._last.get("done_reason"), remarks)
+        stop = stop_of(self._last.get("done_reason"), _STOPS, remarks)  # old servers say only that they are done
         thinking, model = encodable("".join(self._thinking)), self._last.get("model")
         return Reply(
             text=encodable("".join(self._text)),
@@ -83,15 +84,6 @@ class StreamDecoder:
             model=encodable(model) if isinstance(model, str) else "",
             remarks=tuple(remarks),
         )
-
-
-def _stop(reason: JsonValue, remarks: list[str]) -> StopReason:
-    if reason is None or reason == "":
-        return "end"  # old servers say only that they are done
-    stop = _STOPS.get(reason, "unknown") if isinstance(reason, str) else "unknown"
-    if stop == "unknown":
-        remarks.append(f"unknown stop reason {excerpt(reason)[:80]}")
-    return stop
 
 
 def _call(entry: JsonValue, chunk: JsonValue) -> ToolCall:
