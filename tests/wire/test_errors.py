@@ -21,7 +21,7 @@ from tenlines.errors import (
     RemoteError,
 )
 from tenlines.wire.errors import error_from
-from tenlines.wire.formats import all_rules, format_named
+from tenlines.wire.formats import FORMATS, all_rules
 from tenlines.wire.refusals import KIND_WORDS, recognise
 from tenlines.wire.rules import Rule
 
@@ -482,7 +482,7 @@ VAGUE = {
 
 @pytest.mark.parametrize("row", ROWS, ids=[row["id"] for row in ROWS])
 def test_each_refusal_is_taken_for_the_rule_that_was_broken(row: Any) -> None:
-    format = format_named(NAMES.get(row["format"], row["format"]))
+    format = FORMATS[NAMES.get(row["format"], row["format"])]
     error = error_from(400, openai(row["provider_error"]), {}, format)
     assert isinstance(error, ProviderError)
     assert getattr(error, "rule", "") == VAGUE.get(row["id"], row["violated_rule"])

@@ -20,18 +20,6 @@ FORMATS: dict[str, Format] = {format.name: format for format in _ALL}
 """Name -> format."""
 
 
-def format_named(name: str) -> Format:
-    """A format by its name.
-
-    Raises:
-        ConfigError: There is none of that name.
-    """
-    found = FORMATS.get(name)
-    if found is None:
-        raise ConfigError(f"there is no wire format {name!r}; there are: {', '.join(FORMATS)}")
-    return found
-
-
 def all_rules() -> tuple[Rule, ...]:
     """Every rule of every format, each once."""
     found: dict[str, Rule] = {}

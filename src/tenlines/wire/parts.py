@@ -5,10 +5,11 @@ from __future__ import annotations
 import base64
 import json
 import re
+from collections.abc import Callable
 
 from tenlines.core.leaving import stub
 from tenlines.core.outcomes import encodable_value
-from tenlines.core.transcript import File, Image, Json, JsonValue, Opaque, Part, Text
+from tenlines.core.transcript import File, Image, Json, JsonObject, JsonValue, Opaque, Part, Text
 
 NOTE_PREFIX = "[note from the runtime] "
 """How a `Note` begins: no format has a place of its own for one, so it goes as user text."""
@@ -52,6 +53,22 @@ def plain_text(parts: tuple[Part, ...]) -> str:
     if len(parts) == 1:
         return part_text(parts[0])
     return "\n\n".join(text for part in parts if (text := part_text(part)))
+
+
+def shown_or_told(
+    parts: tuple[Part, ...], show: Callable[[Part], JsonObject | None], *, keeps_blank: bool = True
+) -> JsonValue:
+    """What is said: plain text, or a list of text and of those parts that are shown as they are."""
+    shown = [show(part) for part in parts]
+    if not any(shown):
+        return plain_text(parts)
+    content: list[JsonValue] = []
+    for part, entry in zip(parts, shown, strict=True):
+        if entry is not None:
+            content.append(entry)
+        elif (text := part_text(part)) and (keeps_blank or text.strip()):
+            content.append({"type": "text", "text": text})
+    return content
 
 
 def part_text(part: Part) -> str:

@@ -12,7 +12,6 @@ from typing import NamedTuple
 from tenlines.core.transcript import JsonObject, JsonValue
 from tenlines.wire.json_values import items
 
-MOST = 4
 LOOK_BACK = 20
 MARK: JsonObject = {"type": "ephemeral"}
 

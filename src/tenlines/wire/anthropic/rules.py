@@ -44,7 +44,6 @@ def _body(*messages: JsonObject, tools: list[JsonValue] | None = None, **fields:
 
 
 _MARK: JsonObject = {"type": "ephemeral"}
-_THINKS: JsonObject = {"type": "thinking", "thinking": "Hm.", "signature": _SIGNED}
 _BUDGET: JsonObject = {"type": "enabled", "budget_tokens": 2048}
 
 # --- the rules --------------------------------------------------------------------------------------

@@ -12,7 +12,6 @@ from tenlines.wire.parts import plain_text
 from tenlines.wire.turns import Block, Role, Tool, Turn
 
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
-_CALLED = ("id", "name", "input")
 
 # --- one message ------------------------------------------------------------------------------------
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 from tenlines.core.events import ToolSpec
 from tenlines.core.transcript import (
     Assistant,
-    Image,
     Json,
     JsonObject,
     JsonValue,
     Message,
     Note,
-    Part,
     Result,
     System,
     User,
@@ -19,8 +17,8 @@ from tenlines.core.transcript import (
 from tenlines.wire import encoder
 from tenlines.wire.encoder import own_payloads
 from tenlines.wire.ids import Ids
-from tenlines.wire.openai_chat.encoding import encode_tool
-from tenlines.wire.parts import EMPTY, NO_OUTPUT, NOTE_PREFIX, data_url, part_text, plain_text
+from tenlines.wire.openai_chat.encoding import encode_tool, shown_image
+from tenlines.wire.parts import EMPTY, NO_OUTPUT, NOTE_PREFIX, plain_text, shown_or_told
 from tenlines.wire.profile import Target
 
 _IDS = Ids(r"[A-Za-z0-9_.:-]{1,64}", 40, "call_x")
@@ -47,27 +45,11 @@ def encode_message(message: Message, target: Target) -> JsonObject:
         case Note(text):
             return {"role": "user", "content": NOTE_PREFIX + text}
         case User():
-            return {"role": "user", "content": _user_content(message)}
+            return {"role": "user", "content": shown_or_told(message.parts, shown_image) or EMPTY}
         case Assistant():
             return _assistant(message, target)
         case Result(call_id):
             return {"role": "tool", "tool_call_id": _IDS.wire(call_id), "content": _result_content(message)}
-
-
-def _user_content(message: User) -> JsonValue:
-    if not any(map(_is_shown, message.parts)):
-        return plain_text(message.parts) or EMPTY
-    content: list[JsonValue] = []
-    for part in message.parts:
-        if isinstance(part, Image) and _is_shown(part):
-            content.append({"type": "image_url", "image_url": {"url": part.url or data_url(part)}})
-        elif text := part_text(part):
-            content.append({"type": "text", "text": text})
-    return content
-
-
-def _is_shown(part: Part) -> bool:
-    return isinstance(part, Image) and bool(part.data or part.url)
 
 
 def _result_content(message: Result) -> JsonValue:

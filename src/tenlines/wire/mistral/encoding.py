@@ -22,7 +22,7 @@ from tenlines.core.transcript import (
 from tenlines.wire import encoder as base
 from tenlines.wire.encoder import own_payloads
 from tenlines.wire.ids import Ids, Names
-from tenlines.wire.parts import CONTINUE, NOTE_PREFIX, START, data_url, part_text, plain_text
+from tenlines.wire.parts import CONTINUE, NOTE_PREFIX, START, data_url, plain_text, shown_or_told
 from tenlines.wire.profile import Profile, Target
 from tenlines.wire.schemas import convert
 
@@ -116,28 +116,18 @@ class Encoder(base.Encoder):
 
 def user_content(parts: tuple[Part, ...], profile: Profile) -> JsonValue:
     """What a user says: text, or chunks when there are images."""
-    return _content(parts, shows="no_images" not in profile.traits)
+    return plain_text(parts) if profile.has("no_images") else shown_or_told(parts, _shown)
 
 
 def result_content(parts: tuple[Part, ...], profile: Profile) -> JsonValue:
     """What a tool gave back: text, or chunks when there are images and they are taken."""
-    return _content(parts, shows=profile.has("image_results"))
+    return shown_or_told(parts, _shown) if profile.has("image_results") else plain_text(parts)
 
 
-def _content(parts: tuple[Part, ...], *, shows: bool) -> JsonValue:
-    if not (shows and any(map(_is_shown, parts))):
-        return plain_text(parts)
-    chunks: list[JsonValue] = []
-    for part in parts:
-        if isinstance(part, Image) and _is_shown(part):
-            chunks.append({"type": "image_url", "image_url": part.url or data_url(part)})
-        elif text := part_text(part):
-            chunks.append({"type": "text", "text": text})
-    return chunks
-
-
-def _is_shown(part: Part) -> bool:
-    return isinstance(part, Image) and bool(part.url or part.data)
+def _shown(part: Part) -> JsonObject | None:
+    if not isinstance(part, Image) or not (part.url or part.data):
+        return None
+    return {"type": "image_url", "image_url": part.url or data_url(part)}
 
 
 # --- the request ------------------------------------------------------------------------------------

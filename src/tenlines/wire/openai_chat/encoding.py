@@ -29,8 +29,8 @@ from tenlines.wire.parts import (
     START,
     base64_text,
     data_url,
-    part_text,
     plain_text,
+    shown_or_told,
 )
 from tenlines.wire.profile import Profile, Target
 from tenlines.wire.schemas import convert
@@ -268,25 +268,21 @@ def _ids(profile: Profile) -> Ids:
 
 def _user_content(parts: tuple[Part, ...], profile: Profile) -> JsonValue:
     is_filled = profile.has("content.filled")
-    if not any(_is_shown(part, profile) for part in parts):
-        return _filled(plain_text(parts), is_filled, EMPTY)
-    content: list[JsonValue] = []
-    for part in parts:
-        if _is_shown(part, profile):
-            content.append(part_json(part))
-        elif (text := part_text(part)) and (text.strip() or not is_filled):
-            content.append({"type": "text", "text": text})
-    return content
+    content = shown_or_told(parts, shown_part if "files" in profile.carries else shown_image, keeps_blank=not is_filled)
+    return _filled(content, is_filled, EMPTY) if isinstance(content, str) else content
 
 
 _FILES = ("application/pdf", "audio/wav", "audio/mp3")
 
 
-def _is_shown(part: Part, profile: Profile) -> bool:
-    """Whether a part goes as it is; of anything else the text says what it was."""
-    if isinstance(part, Image):
-        return bool(part.data or part.url)
-    return isinstance(part, File) and part.media_type in _FILES and "files" in profile.carries
+def shown_image(part: Part) -> JsonObject | None:
+    """An image as it is shown; None for any other part."""
+    return part_json(part) if isinstance(part, Image) and (part.data or part.url) else None
+
+
+def shown_part(part: Part) -> JsonObject | None:
+    """The same for an image or a file of a kind that is taken."""
+    return part_json(part) if isinstance(part, File) and part.media_type in _FILES else shown_image(part)
 
 
 def part_json(part: Part) -> JsonObject:
