@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-
 FOREIGN = ("TENLINES_MODEL", "OPENAI_", "OLLAMA_", "ANTHROPIC_", "GEMINI_", "GOOGLE_", "MISTRAL_", "AWS_", "LITELLM_")
 """How variables begin that models look at."""
 

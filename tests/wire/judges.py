@@ -36,10 +36,10 @@ from tenlines.core.transcript import (
     ToolCall,
     User,
 )
+from tenlines.wire.finding.situations import is_object_text
 from tenlines.wire.format import Format
 from tenlines.wire.formats import FORMATS
 from tenlines.wire.profile import Profile, Target
-from tenlines.wire.situations import is_object_text
 
 Body = dict[str, Any]
 Judge = Callable[[Body], str]

@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 
 from tenlines.wire.digest import digest
+from tenlines.wire.finding.provenance import Prefix
 from tenlines.wire.format import Format
 from tenlines.wire.formats import FORMATS
 from tenlines.wire.profile import Artefact, Profile
-from tenlines.wire.provenance import Prefix
 
 FILE = Path(__file__).parent.parent / "vectors" / "protocol.jsonl"
 NAMES = {"bedrock_converse": "bedrock", "openai_compat": "openai_chat"}

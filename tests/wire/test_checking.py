@@ -11,11 +11,11 @@ from msgspec.structs import replace
 from tenlines.errors import ConfigError
 from tenlines.wire.checking import Checker, check
 from tenlines.wire.digest import digest
+from tenlines.wire.finding.provenance import Prefix
+from tenlines.wire.finding.situations import KINDS
 from tenlines.wire.formats import FORMATS
 from tenlines.wire.profile import Artefact, Profile, Situation
-from tenlines.wire.provenance import Prefix
 from tenlines.wire.rules import Rule
-from tenlines.wire.situations import KINDS
 from tenlines.wire.turns import Turn
 
 CHAT, ANTHROPIC, RESPONSES = FORMATS["openai_chat"], FORMATS["anthropic"], FORMATS["openai_responses"]

@@ -15,7 +15,7 @@ from transcripts import asking, cuts, transcripts
 from tenlines.core.effects import CallModel
 from tenlines.core.transcript import Assistant, Message, Reply, Result, System, Text, ToolCall, User
 from tenlines.wire.checking import Checker, check
-from tenlines.wire.forking import Seen, fork
+from tenlines.wire.finding.forking import Seen, fork
 from tenlines.wire.format import Format
 from tenlines.wire.formats import FORMATS
 from tenlines.wire.guard import GuardedTalk

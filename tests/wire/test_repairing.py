@@ -19,8 +19,8 @@ from tenlines.errors import ConfigError
 from tenlines.wire.checking import check
 from tenlines.wire.digest import digest
 from tenlines.wire.formats import FORMATS
-from tenlines.wire.mend_order import GO_ON, SEPARATOR, START
-from tenlines.wire.mend_turns import NO_MESSAGE, NO_OUTPUT, SYSTEM_PREFIX
+from tenlines.wire.mending.order import GO_ON, SEPARATOR, START
+from tenlines.wire.mending.turns import NO_MESSAGE, NO_OUTPUT, SYSTEM_PREFIX
 from tenlines.wire.profile import Artefact
 from tenlines.wire.repairing import Repaired, Repairer, repair
 

@@ -10,11 +10,11 @@ import pytest
 from protocol_vectors import NAMES, Vector, vectors
 
 from tenlines.wire.checking import check
+from tenlines.wire.finding.situations import KINDS
 from tenlines.wire.format import Format
 from tenlines.wire.formats import FORMATS, all_rules, rule
 from tenlines.wire.profile import Profile, Situation
 from tenlines.wire.rules import Rule
-from tenlines.wire.situations import KINDS
 
 EVERY = pytest.mark.parametrize("format", FORMATS.values(), ids=lambda one: one.name)
 RULES = [(format, one) for format in FORMATS.values() for one in format.rules]

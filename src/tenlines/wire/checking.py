@@ -9,13 +9,10 @@ from typing import NamedTuple
 from tenlines.core.outcomes import quote
 from tenlines.core.transcript import JsonObject, JsonValue
 from tenlines.errors import ConfigError
-from tenlines.wire.forking import Seen, fork
-from tenlines.wire.format import Format, Frame
-from tenlines.wire.pairing import Group, Match, Window
-from tenlines.wire.profile import Artefact, Profile, Situation
-from tenlines.wire.provenance import Prefix, Provenance
-from tenlines.wire.rules import Diagnostic
-from tenlines.wire.situations import (
+from tenlines.wire.finding.forking import Seen, fork
+from tenlines.wire.finding.pairing import Group, Match, Window
+from tenlines.wire.finding.provenance import Prefix, Provenance
+from tenlines.wire.finding.situations import (
     KINDS,
     for_body,
     has_media,
@@ -25,6 +22,9 @@ from tenlines.wire.situations import (
     is_silent,
     lacks_content,
 )
+from tenlines.wire.format import Format, Frame
+from tenlines.wire.profile import Artefact, Profile, Situation
+from tenlines.wire.rules import Diagnostic
 from tenlines.wire.turns import Block, Turn
 
 _SHOWN = 80

@@ -31,7 +31,7 @@ from tenlines.errors import RemoteError
 from tenlines.wire.checking import turns_of_body
 from tenlines.wire.format import Format, Talk
 from tenlines.wire.ids import Names
-from tenlines.wire.mend_turns import known_role
+from tenlines.wire.mending.turns import known_role
 from tenlines.wire.parts import NOTE_PREFIX, TOO_DEEP, json_text, part_text
 from tenlines.wire.profile import Profile, Target, family
 from tenlines.wire.turns import Block, Tool, Turn

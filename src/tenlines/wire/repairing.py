@@ -10,14 +10,14 @@ from msgspec.structs import replace
 
 from tenlines.core.transcript import JsonObject, JsonValue
 from tenlines.wire.checking import check, messages_of_body
+from tenlines.wire.finding.provenance import Prefix, Provenance
+from tenlines.wire.finding.situations import for_body
 from tenlines.wire.format import Format
-from tenlines.wire.mend_exchanges import ExchangeMender
-from tenlines.wire.mend_order import OrderMender
-from tenlines.wire.mend_turns import Log, TurnMender, is_user_start
+from tenlines.wire.mending.exchanges import ExchangeMender
+from tenlines.wire.mending.order import OrderMender
+from tenlines.wire.mending.turns import Log, TurnMender, is_user_start
 from tenlines.wire.profile import Artefact, Profile
-from tenlines.wire.provenance import Prefix, Provenance
 from tenlines.wire.rules import Change, Diagnostic
-from tenlines.wire.situations import for_body
 from tenlines.wire.turns import Tool, Turn
 
 ROUNDS = 3

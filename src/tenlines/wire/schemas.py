@@ -9,12 +9,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from tenlines.core.transcript import JsonObject, JsonValue
-from tenlines.wire import schema_problems
-from tenlines.wire.schema_mending import mended
-from tenlines.wire.schema_narrowing import Narrowing
-from tenlines.wire.schema_problems import Problem
-from tenlines.wire.schema_refs import needed
-from tenlines.wire.schema_subsets import PLAIN_ROOT, SUBSETS, Dialect
+from tenlines.wire.dialects.mending import mended
+from tenlines.wire.dialects.narrowing import Narrowing
+from tenlines.wire.dialects.problems import Problem, find, nodes
+from tenlines.wire.dialects.refs import needed
+from tenlines.wire.dialects.subsets import PLAIN_ROOT, SUBSETS, Dialect
 
 __all__ = ["Converted", "Dialect", "Sizes", "convert", "problems", "sizes"]
 
@@ -35,7 +34,7 @@ def convert(parameters: JsonObject, dialect: Dialect) -> Converted:
     """The schema of a tool's parameters in a dialect. Total: what is no schema at all is left out, and listed."""
     if not parameters:
         parameters = {"type": "object", "properties": {}}
-    if next(schema_problems.find(parameters, dialect, picky=True), None) is None:
+    if next(find(parameters, dialect, picky=True), None) is None:
         return Converted(parameters, ())
     lost: list[str] = []
     subset = SUBSETS.get(dialect)
@@ -49,7 +48,7 @@ def convert(parameters: JsonObject, dialect: Dialect) -> Converted:
 def problems(schema: JsonValue, dialect: Dialect) -> list[Problem]:
     """Where a schema does not fit a dialect: pairs of a path in the schema (`properties.a.minimum`, "" for the root)
     and what is wrong there."""
-    return list(schema_problems.find(schema, dialect))
+    return list(find(schema, dialect))
 
 
 # --- sizes ------------------------------------------------------------------------------------------
@@ -71,7 +70,7 @@ class Sizes(NamedTuple):
 def sizes(schema: JsonValue) -> Sizes:
     """Count what providers limit."""
     properties = optional = unions = values = 0
-    for here, _ in schema_problems.nodes(schema if isinstance(schema, dict) else {}):
+    for here, _ in nodes(schema if isinstance(schema, dict) else {}):
         held, listed = here.get("properties"), here.get("enum")
         if isinstance(held, dict):
             properties += len(held)

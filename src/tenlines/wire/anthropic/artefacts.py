@@ -14,10 +14,10 @@ from __future__ import annotations
 from tenlines.core.transcript import JsonObject, JsonValue
 from tenlines.wire.anthropic.blocks import PROVIDER, REASONING
 from tenlines.wire.digest import digest
+from tenlines.wire.finding.provenance import Prefix
 from tenlines.wire.format import Format
 from tenlines.wire.json_values import items
 from tenlines.wire.profile import Artefact
-from tenlines.wire.provenance import Prefix
 
 _ABBREVIATED = ("\N{HORIZONTAL ELLIPSIS}", "...")
 _LEAST_SIGNED = 12

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from tenlines.core.transcript import JsonObject, JsonValue, Text
 from tenlines.wire.anthropic.artefacts import is_thinking, looks_signed
 from tenlines.wire.anthropic.rules import RULE
+from tenlines.wire.dialects.problems import find
 from tenlines.wire.format import Inspector as BaseInspector
 from tenlines.wire.json_values import items
 from tenlines.wire.profile import Artefact, Profile
 from tenlines.wire.rules import Diagnostic, Rule, Severity
-from tenlines.wire.schema_problems import find
 from tenlines.wire.schemas import Dialect
 from tenlines.wire.turns import Block, Turn
 

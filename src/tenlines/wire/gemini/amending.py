@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from msgspec import structs
 
 from tenlines.core.transcript import JsonObject, JsonValue
+from tenlines.wire.finding.provenance import Provenance
 from tenlines.wire.gemini.encoding import DUMMY
 from tenlines.wire.gemini.fields import field, key_of, kinds_of, snake
 from tenlines.wire.gemini.inspecting import begins_turn, has_bad_response, is_malformed, schema_problems
@@ -16,7 +17,6 @@ from tenlines.wire.gemini.turns import unfold_part
 from tenlines.wire.json_values import items, string
 from tenlines.wire.parts import EMPTY, START
 from tenlines.wire.profile import Artefact, Profile
-from tenlines.wire.provenance import Provenance
 from tenlines.wire.rules import Change
 from tenlines.wire.schemas import convert
 from tenlines.wire.turns import Block, Turn

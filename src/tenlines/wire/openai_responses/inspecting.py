@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from tenlines.core.outcomes import quote
 from tenlines.core.transcript import JsonObject, JsonValue
-from tenlines.wire.forking import Seen
+from tenlines.wire.finding.forking import Seen
 from tenlines.wire.format import Inspector as BaseInspector
 from tenlines.wire.json_values import obj, string
 from tenlines.wire.openai_responses.encoding import CUSTOM_CALL, is_message

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Literal, NamedTuple
 
-from tenlines.wire.forking import Seen
+from tenlines.wire.finding.forking import Seen
 from tenlines.wire.profile import Profile
 from tenlines.wire.turns import Block, Turn
 

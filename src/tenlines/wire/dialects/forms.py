@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tenlines.core.transcript import JsonObject, JsonValue
-from tenlines.wire.schema_problems import shared_first_key
-from tenlines.wire.schema_subsets import types_of
-from tenlines.wire.schema_words import described
+from tenlines.wire.dialects.problems import shared_first_key
+from tenlines.wire.dialects.subsets import types_of
+from tenlines.wire.dialects.words import described
 
 OF_TYPE = {
     "string": {"minLength", "maxLength", "pattern", "format"},

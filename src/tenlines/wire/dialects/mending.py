@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from tenlines.core.transcript import JsonObject, JsonValue
-from tenlines.wire.schema_problems import ROOT_CHOICES
-from tenlines.wire.schema_refs import UNMERGED, References, merged, needed, resolve, united
-from tenlines.wire.schema_subsets import DEEPEST, DRAFTS, EVERY, TYPES, Dialect, fits, types_of
-from tenlines.wire.schema_words import described, sketch, words
+from tenlines.wire.dialects.problems import ROOT_CHOICES
+from tenlines.wire.dialects.refs import UNMERGED, References, merged, needed, resolve, united
+from tenlines.wire.dialects.subsets import DEEPEST, DRAFTS, EVERY, TYPES, Dialect, fits, types_of
+from tenlines.wire.dialects.words import described, sketch, words
 
 
 def lose(lost: list[str], at: str, text: str) -> None:

@@ -11,12 +11,8 @@ from msgspec.structs import replace
 from tenlines.core.outcomes import encodable_value, quote
 from tenlines.core.transcript import JsonValue, Part, Text
 from tenlines.wire.checking import has_wrong_arguments
-from tenlines.wire.ids import Names
-from tenlines.wire.parts import plain_text
-from tenlines.wire.profile import Profile, Situation, TurnRole
-from tenlines.wire.provenance import Provenance
-from tenlines.wire.rules import Change
-from tenlines.wire.situations import (
+from tenlines.wire.finding.provenance import Provenance
+from tenlines.wire.finding.situations import (
     KINDS,
     has_media,
     is_blank,
@@ -25,6 +21,10 @@ from tenlines.wire.situations import (
     is_silent,
     lacks_content,
 )
+from tenlines.wire.ids import Names
+from tenlines.wire.parts import plain_text
+from tenlines.wire.profile import Profile, Situation, TurnRole
+from tenlines.wire.rules import Change
 from tenlines.wire.turns import Block, Turn
 
 SYSTEM_PREFIX = "[system message] "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from tenlines.core.transcript import JsonObject, JsonValue
-from tenlines.wire.schema_forms import (
+from tenlines.wire.dialects.forms import (
     OF_TYPE,
     by_fixed_value,
     by_own_key,
@@ -20,10 +20,10 @@ from tenlines.wire.schema_forms import (
     types_of_value,
     with_description,
 )
-from tenlines.wire.schema_mending import lose, object_root, read_limits, stepped
-from tenlines.wire.schema_problems import shared_first_key
-from tenlines.wire.schema_refs import DEFINITIONS, UNMERGED, References, merged, needed, resolve, united
-from tenlines.wire.schema_subsets import (
+from tenlines.wire.dialects.mending import lose, object_root, read_limits, stepped
+from tenlines.wire.dialects.problems import shared_first_key
+from tenlines.wire.dialects.refs import DEFINITIONS, UNMERGED, References, merged, needed, resolve, united
+from tenlines.wire.dialects.subsets import (
     ASSERTIONS,
     DEEPEST,
     EVERY,
@@ -33,7 +33,7 @@ from tenlines.wire.schema_subsets import (
     is_plain_pattern,
     types_of,
 )
-from tenlines.wire.schema_words import described, said, words
+from tenlines.wire.dialects.words import described, said, words
 
 PLACEHOLDER = "no_arguments"
 """The one property of a tool without parameters, where a dialect wants at least one."""

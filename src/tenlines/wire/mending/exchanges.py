@@ -10,13 +10,13 @@ from msgspec.structs import replace
 
 from tenlines.core import outcomes
 from tenlines.core.transcript import File, Image, Text
+from tenlines.wire.finding.pairing import Group, Window
+from tenlines.wire.finding.situations import has_media
 from tenlines.wire.ids import short_hash
-from tenlines.wire.mend_layout import Batch, Call, Layout, Place, Plan
-from tenlines.wire.mend_turns import Log, with_text
-from tenlines.wire.pairing import Group, Window
+from tenlines.wire.mending.layout import Batch, Call, Layout, Place, Plan
+from tenlines.wire.mending.turns import Log, with_text
 from tenlines.wire.parts import plain_text
 from tenlines.wire.profile import Profile, Situation
-from tenlines.wire.situations import has_media
 from tenlines.wire.turns import Block, Turn
 
 _QUOTED = 200

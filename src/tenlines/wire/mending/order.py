@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tenlines.core.outcomes import quote
-from tenlines.wire.mend_turns import Log, as_user_text
+from tenlines.wire.finding.situations import is_opaque
+from tenlines.wire.mending.turns import Log, as_user_text
 from tenlines.wire.parts import json_text
 from tenlines.wire.profile import Profile, TurnRole
-from tenlines.wire.situations import is_opaque
 from tenlines.wire.turns import Block, Turn
 
 START = "(conversation start)"

@@ -7,8 +7,8 @@ from typing import TypeAlias
 
 from msgspec.structs import replace
 
-from tenlines.wire.mend_turns import Log
-from tenlines.wire.pairing import Group
+from tenlines.wire.finding.pairing import Group
+from tenlines.wire.mending.turns import Log
 from tenlines.wire.profile import Profile
 from tenlines.wire.turns import Block, Turn
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from tenlines.core.transcript import JsonObject, JsonValue
+from tenlines.wire.dialects.subsets import ANNOTATIONS, CORE, DEEPEST, types_of
 from tenlines.wire.json_values import items
-from tenlines.wire.schema_subsets import ANNOTATIONS, CORE, DEEPEST, types_of
 
 DEFINITIONS = ("#/$defs/", "#/definitions/")
 

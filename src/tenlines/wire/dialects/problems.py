@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import NamedTuple, TypeAlias
 
 from tenlines.core.transcript import JsonObject, JsonValue
-from tenlines.wire.schema_refs import DEFINITIONS, References, needed
-from tenlines.wire.schema_subsets import (
+from tenlines.wire.dialects.refs import DEFINITIONS, References, needed
+from tenlines.wire.dialects.subsets import (
     ASSERTIONS,
     DEEPEST,
     DRAFTS,

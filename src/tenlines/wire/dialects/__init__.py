@@ -1,0 +1,1 @@
+"""Tool schemas in the dialects of JSON Schema that providers take."""

@@ -1,0 +1,1 @@
+"""How each kind of fault is cured, over turns: messages, exchanges, their layout and order."""
