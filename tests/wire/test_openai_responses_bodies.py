@@ -66,7 +66,10 @@ SPOKEN = st.builds(
     st.text(max_size=3),
     st.sampled_from(["", "commentary"]),
 )
-SEARCHES = st.builds(lambda number: {"type": "web_search_call", "id": f"ws_{number}", "status": "completed"}, NUMBERS)
+ACTION = {"type": "search", "query": "x"}
+SEARCHES = st.builds(
+    lambda number: {"type": "web_search_call", "id": f"ws_{number}", "status": "completed", "action": ACTION}, NUMBERS
+)
 OTHER = THOUGHTS | SPOKEN | SEARCHES
 
 

@@ -532,6 +532,35 @@ def test_nothing_that_was_said_is_lost_in_silence(name: str, data: st.DataObject
         assert mark in left
 
 
+WORDS_BETWEEN_CALLS = [
+    {"role": "user", "content": [{"text": "u"}]},
+    {"role": "assistant", "content": [{"toolUse": {"toolUseId": "a", "name": "f", "input": {}}}]},
+    {"role": "assistant", "content": "kept words"},
+    {"role": "assistant", "content": [{"toolUse": {"toolUseId": "b", "name": "f", "input": {}}}]},
+    {"role": "user", "content": [{"text": "wait"}]},
+    {"role": "user", "content": [{"toolResult": {"toolUseId": "a", "content": [{"text": "r"}]}}]},
+]
+NO_TYPE = [
+    {"role": "user", "content": "u"},
+    {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"},
+    {"call_id": "c", "output": "kept words"},
+]
+FOREIGN_FIELD = [{"role": "user", "parts": [{"text": "kept words"}]}, {"role": "user", "content": "u"}]
+
+
+@pytest.mark.parametrize(
+    ("name", "messages"),
+    [("bedrock", WORDS_BETWEEN_CALLS), ("openai_responses", NO_TYPE), ("mistral", FOREIGN_FIELD)],
+)
+def test_words_in_odd_places_are_kept_or_quoted(name: str, messages: list[Any]) -> None:
+    format = FORMATS[name]
+    repaired = repair({format.list_field: messages}, format, format.profile())
+    told = " ".join(one.message for one in repaired.changes)
+    assert "kept words" in json.dumps(repaired.body) + told
+    if name == "openai_responses":
+        assert repaired.body["input"][2] == {"type": "function_call_output", "call_id": "c", "output": "kept words"}
+
+
 def _mark(value: Any, key: str, mark: str) -> None:
     """Put words that can be found again where a text stands."""
     if isinstance(value, dict):

@@ -155,19 +155,22 @@ class Layout:
         ends = [*starts[1:], len(self._held)]
         yield from (turn for turn in self._turns[: starts[0]] if turn is not None)
         for number, batch in enumerate(self._batches):
-            yield from self._exchange(number, batch, range(batch.heads[-1] + 1, ends[number]))
+            yield from self._exchange(number, batch, ends[number])
 
-    def _exchange(self, number: int, batch: Batch, others: range) -> Iterator[Turn]:
+    def _exchange(self, number: int, batch: Batch, end: int) -> Iterator[Turn]:
         last = batch.answered_at[-1] if batch.answered_at else -1
         results = {place[0] for one in self._batches for call in one.calls for place, _ in call.answers}
         before: list[Turn] = []
+        speech: list[Turn] = []
         behind: list[Turn] = []
         beside: list[Block] = []
-        for index in others:
+        for index in range(batch.heads[0], end):
             turn = self._turns[index]
             if turn is None:
                 continue
-            if index in results:
+            if index in batch.heads or (turn.role == "assistant" and index < batch.heads[-1]):
+                speech.append(turn)  # words between two items of calls are part of the same message
+            elif index in results:
                 rest = tuple(block for block in turn.blocks if block.kind != "result")
                 self._put_rest(turn, rest, beside, behind)
             elif turn.role == "assistant" and index < last:
@@ -175,7 +178,7 @@ class Layout:
             else:
                 behind.append(turn)
         yield from before
-        yield from (turn for index in batch.heads if (turn := self._turns[index]) is not None)
+        yield from speech
         yield from self._results(batch, beside)
         yield from self._plan.shown.get(number, ())
         yield from behind

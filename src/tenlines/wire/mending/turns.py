@@ -25,7 +25,7 @@ from tenlines.wire.ids import Names
 from tenlines.wire.parts import plain_text
 from tenlines.wire.profile import Profile, Situation, TurnRole
 from tenlines.wire.rules import Change
-from tenlines.wire.turns import Block, Turn
+from tenlines.wire.turns import Block, Role, Turn
 
 SYSTEM_PREFIX = "[system message] "
 """How a system message begins that has to go as user text."""
@@ -116,7 +116,8 @@ class TurnMender:
             self._log.say("role.unknown", turn.path, f"dropped what is no message: {_quoted(turn.raw)}")
             return None
         named = f"the role {turn.wire_role!r}" if turn.wire_role else "a message without a role"
-        self._log.say("role.unknown", turn.path, f"{named}, which is none here, was taken for {known.role!r}")
+        lost = "" if known.blocks else f", and what it holds was dropped: {_quoted(turn.raw)}"
+        self._log.say("role.unknown", turn.path, f"{named}, which is none here, was taken for {known.role!r}{lost}")
         return known
 
     def _salvaged(self, turn: Turn) -> Turn:
@@ -291,7 +292,8 @@ def known_role(turn: Turn, results_in: TurnRole) -> Turn | None:
     """A message with a role of another format, as what it is in this one; None when it is no message at all."""
     if not isinstance(turn.raw, dict):
         return None
-    role = _ROLES.get(turn.wire_role.lower()) or ("assistant" if turn.of("call") else "user")
+    spoken: Role = "assistant" if turn.of("call") else "tool" if turn.of("result") else "user"
+    role = _ROLES.get(turn.wire_role.lower()) or spoken
     if role != "tool":
         return Turn(role, turn.blocks, turn.path)
     return Turn(results_in, turn.of("result") or (_foreign_result(turn),), turn.path)

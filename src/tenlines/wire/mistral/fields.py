@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from tenlines.core.outcomes import quote
 from tenlines.core.transcript import JsonObject
-from tenlines.wire.json_values import obj
+from tenlines.wire.json_values import excerpt, obj
 from tenlines.wire.mistral.encoding import NAME_PATTERN
 from tenlines.wire.rules import Change
 from tenlines.wire.turns import Block, Turn
@@ -80,7 +80,8 @@ def fitted(turn: Turn, called: Mapping[str, str], changes: list[Change]) -> Turn
     """
     gone = unknown_fields(turn)
     for field in gone:
-        said = f"Left out {quote(field, 40)}, which a {turn.role} message does not have."
+        held = excerpt(obj(turn.raw).get(field))
+        said = f"Left out {quote(field, 40)}, which a {turn.role} message does not have: {held}"
         changes.append(Change("PARAM-COMBO", f"{turn.path}.{field}", said))
     name = bad_name(turn)
     for block in turn.of("result") if name is not None else ():

@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 
+from msgspec.structs import replace
+
 from tenlines.core.transcript import File, Image, Json, JsonObject, JsonValue, Part, Text, text_of
 from tenlines.wire.folding import content_blocks, declared, merged_tools, tool_of, tools_of
 from tenlines.wire.format import Frame
@@ -58,6 +60,8 @@ def unfold(item: JsonValue, path: str) -> Turn:
     unfolded = _ITEMS.get(kind) if isinstance(kind, str) else None
     if unfolded is not None:
         return unfolded(item, path)
+    if "type" not in item and "call_id" in item and "output" in item:  # the type alone is missing
+        return Turn("unknown", (replace(_result(item, path), raw=None),), path, item)
     return Turn("unknown", (Block("other", path, item),) if "type" in item or "id" in item else (), path, item)
 
 
