@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tenlines.wire.documents import Notice, Record, Transcript, read, read_lines, transcripts
+from tenlines.wire.documents import Notice, Record, Transcript, read, transcripts
 from tenlines.wire.recognising import recognise
 
 USER = {"role": "user", "content": "Grüße, wie geht's? 🙂"}
@@ -65,8 +65,8 @@ def test_a_document_whose_lines_are_objects_is_one_document() -> None:
 
 
 def test_records_know_their_lines() -> None:
-    data = b"\n\n" + lines_of(1, {"a": 1}) + b"\n" + lines_of([2])
-    assert [one.line for one in read_lines([data]) if isinstance(one, Record)] == [3, 4, 6]
+    data = b"\n\n" + lines_of({"a": 1}, 1) + b"\n" + lines_of([2])
+    assert [one.line for one in read([data]) if isinstance(one, Record)] == [3, 4, 6]
     indented = json.dumps({"a": 1}, indent=1) + "\n\n" + json.dumps({"b": 1}, indent=1)
     assert [one.line for one in read([indented.encode()]) if isinstance(one, Record)] == [1, 5]
 

@@ -19,8 +19,9 @@ from tenlines.errors import ConfigError
 from tenlines.wire.checking import check
 from tenlines.wire.digest import digest
 from tenlines.wire.formats import FORMATS
-from tenlines.wire.mending.order import GO_ON, SEPARATOR, START
+from tenlines.wire.mending.order import SEPARATOR
 from tenlines.wire.mending.turns import NO_MESSAGE, NO_OUTPUT, SYSTEM_PREFIX
+from tenlines.wire.parts import CONTINUE, START
 from tenlines.wire.profile import Artefact
 from tenlines.wire.repairing import Repaired, Repairer, repair
 
@@ -295,7 +296,7 @@ def test_empty_texts_and_messages_are_dropped() -> None:
 def test_a_conversation_begins_and_ends_with_the_user() -> None:
     repaired = anthropic(SAID, USER, SAID, context={"model": "claude-opus-5"})
     said = json.dumps(repaired.body["messages"])
-    places = [said.index(json.dumps(words)) for words in (START, "hi", "yes", GO_ON)]
+    places = [said.index(json.dumps(words)) for words in (START, "hi", "yes", CONTINUE)]
     assert [one["role"] for one in repaired.body["messages"]] == ["user", "assistant", "user", "assistant", "user"]
     assert places[0] < places[2] < places[1] < places[3]
 

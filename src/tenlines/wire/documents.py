@@ -110,11 +110,6 @@ def read(chunks: Iterable[bytes]) -> Iterator[Found]:
         yield from _json_lines(rest) if are_lines else _document(rest)
 
 
-def read_lines(chunks: Iterable[bytes]) -> Iterator[Found]:
-    """The same for a file that is known to be JSON Lines."""
-    return _json_lines(_lines(chunks))
-
-
 def _sniff(first: _Line, lines: Iterator[_Line]) -> tuple[list[_Line], bool]:
     """The first lines, and whether they are JSON Lines though the first one is no value."""
     seen, size = [first], len(first.data)

@@ -7,12 +7,10 @@ from collections.abc import Iterator
 from tenlines.core.outcomes import quote
 from tenlines.wire.finding.situations import is_opaque
 from tenlines.wire.mending.turns import Log, as_user_text
-from tenlines.wire.parts import json_text
+from tenlines.wire.parts import CONTINUE, START, json_text
 from tenlines.wire.profile import Profile, TurnRole
 from tenlines.wire.turns import Block, Turn
 
-START = "(conversation start)"
-GO_ON = "Continue."
 SEPARATOR = "(continued)"
 """What the assistant says where it has to say something between two messages that may not follow one another."""
 
@@ -46,9 +44,9 @@ class OrderMender:
             return
         if self._is_bad_end(last):
             self._log.say(
-                "role.last", last.path, f"ended the request with {GO_ON!r}, as it may not end with {last.role}"
+                "role.last", last.path, f"ended the request with {CONTINUE!r}, as it may not end with {last.role}"
             )
-            yield from self._add(_text("user", GO_ON, last.path))
+            yield from self._add(_text("user", CONTINUE, last.path))
         if self._held is not None:
             yield self._held
         self._held = None
@@ -130,7 +128,7 @@ class OrderMender:
         for role in between:
             before, after = following.get(_role(first)), following.get(role)
             if (before is None or role in before) and (after is None or second.role in after):
-                return _text(role, SEPARATOR if role == "assistant" else GO_ON, second.path)
+                return _text(role, SEPARATOR if role == "assistant" else CONTINUE, second.path)
         return None
 
 

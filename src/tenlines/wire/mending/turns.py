@@ -22,14 +22,13 @@ from tenlines.wire.finding.situations import (
     lacks_content,
 )
 from tenlines.wire.ids import Names
-from tenlines.wire.parts import plain_text
+from tenlines.wire.parts import NO_OUTPUT, plain_text
 from tenlines.wire.profile import Profile, Situation, TurnRole
 from tenlines.wire.rules import Change
 from tenlines.wire.turns import Block, Role, Turn
 
 SYSTEM_PREFIX = "[system message] "
 """How a system message begins that has to go as user text."""
-NO_OUTPUT = "(no output)"
 NO_MESSAGE = "(tool failed without a message)"
 
 _QUOTED = 200
