@@ -519,3 +519,12 @@ def test_every_error_can_be_pickled() -> None:
             vars(error),
             error.is_retryable,
         )
+
+
+@pytest.mark.parametrize(
+    "code", ["invalid_prompt", "invalid_image_format", "invalid_base64_image", "image_too_large", "image_parse_error"]
+)
+def test_a_response_that_failed_for_what_was_sent_is_not_asked_again(code: str) -> None:
+    error = error_from(None, {"error": {"code": code, "message": "no"}}, {})
+    assert not error.is_retryable
+    assert error_from(None, {"error": {"code": "server_error", "message": "no"}}, {}).is_retryable

@@ -72,7 +72,11 @@ _BUSY = re.compile(
     r"|insufficient_system_resource|ModelErrorException|ModelStreamErrorException|deadline_exceeded|\bINTERNAL\b",
     re.IGNORECASE,
 )
-_REFUSED = re.compile(r"invalid_request|invalid_argument|ValidationException|not_found_error", re.IGNORECASE)
+_REFUSED = re.compile(
+    r"invalid_request|invalid_argument|ValidationException|not_found_error|invalid_prompt"
+    r"|\b(invalid|unsupported|empty|failed_to_download)_(base64_)?image|image_(too_|parse_|content_policy|file_)",
+    re.IGNORECASE,
+)
 _TOO_BIG_FOR_RATE = re.compile(r"Limit:? ([\d,]+).{0,40}Requested:? ([\d,]+)", re.IGNORECASE)
 _TRANSIENT = frozenset({408, 409, 424, 425, 498, 499})
 
