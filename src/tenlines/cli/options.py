@@ -20,7 +20,12 @@ Run: TypeAlias = Annotated[
 ]
 ModelName: TypeAlias = Annotated[
     str | None,
-    typer.Option("--model", "-m", metavar="MODEL", help="openai:NAME, local, ollama:NAME, http://host/v1#NAME, ..."),
+    typer.Option(
+        "--model",
+        "-m",
+        metavar="MODEL",
+        help="openai:NAME, anthropic:NAME, google:NAME, local, http://host/v1#NAME, ...",
+    ),
 ]
 ToolFiles: TypeAlias = Annotated[
     list[str] | None,
