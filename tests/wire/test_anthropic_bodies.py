@@ -8,6 +8,7 @@ import re
 from typing import Any
 
 import pytest
+from hostile import COMPARABLE as JSON
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,11 +22,6 @@ from tenlines.wire.repairing import repair
 from tenlines.wire.rules import Rule
 from tenlines.wire.turns import Block, Tool, Turn
 
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
-    max_leaves=8,
-)
 SIGNATURE = "EqQBCkYIBxgCKkBzaWduYXR1cmU="
 MARK = {"type": "ephemeral"}
 HOUR = {"type": "ephemeral", "ttl": "1h"}

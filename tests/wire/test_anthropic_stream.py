@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from hostile import JSON
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -364,12 +365,6 @@ def test_a_talk_reads_what_it_asked_for() -> None:
 
 
 # --- hostile input ----------------------------------------------------------------------------------
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
-    max_leaves=8,
-)
 
 
 def objects(**fields: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:

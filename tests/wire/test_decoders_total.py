@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+from hostile import JSON, mostly, objects
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,22 +15,6 @@ from tenlines.wire import constrained
 from tenlines.wire.errors import error_from
 from tenlines.wire.openai_chat.decoding import decode_response
 from tenlines.wire.openai_chat.stream import StreamDecoder
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
-    max_leaves=8,
-)
-
-
-def mostly(*good: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    """The right kind most of the time, anything else at times."""
-    return st.one_of(*good, JSON)
-
-
-def objects(**fields: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    return mostly(st.fixed_dictionaries({}, optional=fields))
-
 
 CALL = objects(
     id=mostly(st.text(max_size=3)),

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 from google.genai import types
+from hostile import JSON
 from hypothesis import given
 from hypothesis import strategies as st
 from transcripts import SPECS, asking, cuts, transcripts
@@ -573,12 +574,6 @@ def test_a_stream_that_came_as_a_list_of_its_chunks() -> None:
 
 
 # --- whatever comes ---------------------------------------------------------------------------------
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
-    max_leaves=8,
-)
 
 
 def objects(**fields: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from hostile import JSON, mostly, objects
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,22 +20,6 @@ from tenlines.wire.mistral.format import FORMAT
 from tenlines.wire.profile import Profile, Target
 from tenlines.wire.repairing import repair
 from tenlines.wire.turns import Block, Tool
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
-    max_leaves=8,
-)
-
-
-def mostly(*good: Any) -> st.SearchStrategy[Any]:
-    """The right kind most of the time, anything else at times."""
-    return st.one_of(*good, JSON)
-
-
-def objects(**fields: Any) -> st.SearchStrategy[Any]:
-    return mostly(st.fixed_dictionaries({}, optional=fields))
-
 
 TEXT = mostly(st.text(max_size=3))
 CHUNK = objects(

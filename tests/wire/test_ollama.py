@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from hostile import COMPARABLE as JSON
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from transcripts import SPECS, asking, cuts, transcripts
@@ -34,11 +35,6 @@ from tenlines.wire.profile import Target
 from tenlines.wire.repairing import repair
 from tenlines.wire.turns import Block, Turn
 
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
-    max_leaves=8,
-)
 CALL = JSON | st.fixed_dictionaries(
     {"function": st.fixed_dictionaries({"name": st.text(max_size=3), "arguments": JSON})}
 )

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from hostile import COMPARABLE as JSON
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from transcripts import SPECS, asking, cuts, transcripts
@@ -225,12 +226,6 @@ def test_requests_are_what_the_official_types_say() -> None:
 
 
 # --- for any JSON -------------------------------------------------------------------------------------
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
-    max_leaves=8,
-)
 
 
 def mostly(*good: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
