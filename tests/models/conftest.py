@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import ssl
 import sys
@@ -232,3 +233,12 @@ def local_model() -> Model:
 
     _weights("local")
     return LocalModel(threads=1)
+
+
+@pytest.fixture(scope="module")
+def frozen() -> Iterator[None]:
+    """What is there before the first test (modules, mostly) is not looked at again when garbage is collected."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()

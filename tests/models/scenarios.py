@@ -14,6 +14,8 @@ The server looks at every request with the checker of the format, and refuses wh
 from __future__ import annotations
 
 import asyncio
+import gc
+import inspect
 import json
 import threading
 from collections.abc import Callable, Iterator
@@ -450,6 +452,16 @@ def _says(status: int, message: str) -> Fault:
     return refuse
 
 
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+class UserClientScenarios(Scenarios):
+    """The suite with a client of the user's, who closes it; nobody does here."""
+
+    @pytest.fixture(autouse=True)
+    def _collected(self) -> Iterator[None]:
+        yield
+        gc.collect()
+
+
 class _Run:
     """One run of an agent with a tool, to whatever end."""
 
@@ -480,3 +492,26 @@ class _Run:
     def replies(self) -> list[Any]:
         """What the model said."""
         return [event.reply for event in self.seen_events() if isinstance(event, ev.ModelReplied)]
+
+
+# --- the exceptions of an SDK -----------------------------------------------------------------------------
+
+
+def exceptions_of(base: type[Exception], package: str) -> set[type[Exception]]:
+    """All exceptions that an SDK has: its base class and what comes from it."""
+    found, waiting = {base}, [base]
+    while waiting:
+        for kind in waiting.pop().__subclasses__():
+            if kind not in found and kind.__module__.startswith(package):
+                found.add(kind)
+                waiting.append(kind)
+    return found
+
+
+def made(kind: type[Exception], given: dict[str, Any]) -> Exception:
+    """One of them, with what its constructor asks for."""
+    try:
+        names = inspect.signature(kind).parameters
+    except ValueError:  # it has the constructor of `Exception`
+        return kind("m")
+    return kind(**{name: given[name] for name in names if name in given})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import sys
 from collections.abc import Callable
@@ -11,7 +10,7 @@ from typing import Any
 import anthropic
 import httpx2
 import pytest
-from scenarios import Said, sse
+from scenarios import Said, exceptions_of, made, sse
 from speakers import AnthropicSpeaker
 
 from tenlines.core.effects import CallModel
@@ -195,21 +194,11 @@ def _made(kind: type[Exception]) -> Exception:
         "message": "m",
         **dict.fromkeys(("library", "extra", "action", "toolset_name"), "x"),
     }
-    try:
-        names = inspect.signature(kind).parameters
-    except ValueError:  # it has the constructor of `Exception`
-        return kind("m")
-    return kind(**{name: given[name] for name in names if name in given})
+    return made(kind, given)
 
 
 def _sdk_exceptions() -> list[type[Exception]]:
-    found: set[type[Exception]] = {anthropic.AnthropicError}
-    waiting: list[type[Exception]] = [anthropic.AnthropicError]
-    while waiting:
-        for kind in waiting.pop().__subclasses__():
-            if kind not in found and kind.__module__.startswith("anthropic"):
-                found.add(kind)
-                waiting.append(kind)
+    found = exceptions_of(anthropic.AnthropicError, "anthropic")
     return sorted(found, key=lambda kind: kind.__name__)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from google import genai
 from google.genai import types
-from scenarios import SCRIPT, FormatServer, Raw, Said, Scenarios, Speaker, sse
+from scenarios import SCRIPT, FormatServer, Raw, Said, Scenarios, Speaker, UserClientScenarios, sse
 
 from tenlines import Agent
 from tenlines.core.transcript import Text, User
@@ -30,8 +30,12 @@ from tenlines.ports import Model
 from tenlines.testing import RecordingObserver
 from tenlines.wire.gemini.format import FORMAT
 
-pytestmark = pytest.mark.filterwarnings("ignore:Inheritance class Aiohttp:DeprecationWarning")
-"""The package's own, about how it uses its second HTTP library."""
+pytestmark = [
+    pytest.mark.usefixtures("frozen"),
+    pytest.mark.filterwarnings(
+        "ignore:Inheritance class Aiohttp:DeprecationWarning"
+    ),  # the package's own, about itself
+]
 
 MODEL = "gemini-3-pro-preview"
 HI = User((Text("hi"),))
@@ -118,25 +122,10 @@ class TestGoogle(Scenarios):
     speaker = GeminiSpeaker()
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _frozen() -> Iterator[None]:
-    """What is there before the first test (modules, mostly) is not looked at again after each."""
-    gc.collect()
-    gc.freeze()
-    yield
-    gc.unfreeze()
-
-
-@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
-class TestUserClient(Scenarios):
-    """With a client of the user's, who closes it; nobody does here."""
+class TestUserClient(UserClientScenarios):
+    """With a client of the user's."""
 
     speaker = UserClientSpeaker()
-
-    @pytest.fixture(autouse=True)
-    def _collected(self) -> Iterator[None]:
-        yield
-        gc.collect()
 
 
 # --- what is this client's own ------------------------------------------------------------------------

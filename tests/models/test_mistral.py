@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 import pytest
 from mistralai.client import Mistral as Client
 from mistralai.client.utils import BackoffStrategy, RetryConfig
-from scenarios import SCRIPT, FormatServer, Raw, Said, Scenarios, Speaker, sse
+from scenarios import SCRIPT, FormatServer, Raw, Said, Scenarios, Speaker, UserClientScenarios, sse
 
 from tenlines.core.transcript import Text, User
 from tenlines.errors import (
@@ -27,6 +26,8 @@ from tenlines.models.mistral import Mistral
 from tenlines.ports import Delta, Model
 from tenlines.testing import FakeClock
 from tenlines.wire.mistral.format import FORMAT
+
+pytestmark = pytest.mark.usefixtures("frozen")
 
 MODEL = "magistral-medium-2509"
 THOUGHT: Any = {"type": "thinking", "thinking": [{"type": "text", "text": "Hm, zinc."}], "closed": True}
@@ -120,25 +121,10 @@ class TestMistral(Scenarios):
     speaker = MistralSpeaker()
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _frozen() -> Iterator[None]:
-    """What is there before the first test (modules, mostly) is not looked at again after each."""
-    gc.collect()
-    gc.freeze()
-    yield
-    gc.unfreeze()
-
-
-@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
-class TestUserClient(Scenarios):
-    """With a client of the user's, who closes it; nobody does here."""
+class TestUserClient(UserClientScenarios):
+    """With a client of the user's."""
 
     speaker = UserClientSpeaker()
-
-    @pytest.fixture(autouse=True)
-    def _collected(self) -> Iterator[None]:
-        yield
-        gc.collect()
 
 
 # --- what is this client's own ------------------------------------------------------------------------

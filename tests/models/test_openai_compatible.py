@@ -12,6 +12,7 @@ from typing import Any
 import httpx2
 import openai
 import pytest
+from scenarios import exceptions_of, made
 
 from tenlines.core.effects import CallModel
 from tenlines.core.events import ToolSpec
@@ -444,21 +445,11 @@ def _made(kind: type[Exception]) -> Exception:
         "unsent_messages": [],
         "symbol": "s",
     }
-    try:
-        names = inspect.signature(kind).parameters
-    except ValueError:  # it has the constructor of `Exception`
-        return kind("m")
-    return kind(**{name: given[name] for name in names if name in given})
+    return made(kind, given)
 
 
 def _sdk_exceptions() -> list[type[Exception]]:
-    found: set[type[Exception]] = {openai.OpenAIError}
-    waiting: list[type[Exception]] = [openai.OpenAIError]
-    while waiting:
-        for kind in waiting.pop().__subclasses__():
-            if kind not in found and kind.__module__.startswith("openai"):
-                found.add(kind)
-                waiting.append(kind)
+    found = exceptions_of(openai.OpenAIError, "openai")
     listed = [getattr(openai, name) for name in openai.__all__]
     found.update(one for one in listed if inspect.isclass(one) and issubclass(one, Exception))
     return sorted(found, key=lambda kind: kind.__name__)
