@@ -4,6 +4,7 @@
 TenlinesError                  never raised itself
 ├── MisuseError                the caller or a driver broke the contract
 │   ├── InvalidEvent           an event that this state does not accept; the state is unchanged
+│   ├── ApprovalRefused        a decision about a call that does not wait for it, or is another one by now
 │   └── ConfigError            an agent, tool or command was set up wrongly
 │       └── MissingExtra       an optional dependency is not installed; says the install command
 ├── RemoteError                the other side failed or misbehaved
@@ -19,6 +20,8 @@ TenlinesError                  never raised itself
 ├── JournalError               the journal could not be read or written
 │   ├── JournalConflict        another process appended to the run first
 │   ├── JournalFormatError     the journal was written by a newer version
+│   ├── JournalDamaged         what was read is not what was written
+│   ├── SessionBusy            another run of the conversation is still open
 │   └── RunNotFound            no run of this id is in the journal
 ├── RunStopped                 a run ended in another way than an answer; `.result` has everything
 │   ├── StepLimitReached
@@ -46,6 +49,7 @@ if TYPE_CHECKING:
     from tenlines.core.transcript import Usage
 
 __all__ = [
+    "ApprovalRefused",
     "AuthRejected",
     "BudgetExceeded",
     "ConfigError",
@@ -57,6 +61,7 @@ __all__ = [
     "InternalError",
     "InvalidEvent",
     "JournalConflict",
+    "JournalDamaged",
     "JournalError",
     "JournalFailure",
     "JournalFormatError",
@@ -75,6 +80,7 @@ __all__ = [
     "RunNotFound",
     "RunStopped",
     "RunStuck",
+    "SessionBusy",
     "StepLimitReached",
     "TenlinesError",
     "ToolLimitReached",
@@ -117,6 +123,10 @@ class MissingExtra(ConfigError):
 
     def __reduce__(self) -> tuple[type, tuple[str, str]]:
         return type(self), (self.feature, self.extra)
+
+
+class ApprovalRefused(MisuseError):
+    """A decision that does not count: no call waits for it, the call is another one by now, or it comes too late."""
 
 
 class RemoteError(TenlinesError):
@@ -238,6 +248,22 @@ class JournalConflict(JournalError):
 
 class JournalFormatError(JournalError):
     """The journal holds something that this version cannot read."""
+
+
+class JournalDamaged(JournalError):
+    """What was read is not what was written: flipped bytes, a missing event, a cut file."""
+
+
+class SessionBusy(JournalError):
+    """Another run of the same conversation is still open. Nothing was stored.
+
+    Attributes:
+        run_id: That run, or "" where it is not known.
+    """
+
+    def __init__(self, message: str, run_id: str = "") -> None:
+        super().__init__(message)
+        self.run_id = run_id
 
 
 class RunNotFound(JournalError):

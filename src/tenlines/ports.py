@@ -8,7 +8,8 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from enum import Enum
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import msgspec
 
@@ -138,6 +139,52 @@ class Rendered(NamedTuple):
     remarks: tuple[str, ...] = ()
 
 
+class GuardedCall(NamedTuple):
+    """A call that waits for leave to run, as a policy sees it."""
+
+    tool: ToolSpec
+    arguments: JsonObject
+    """As the model wrote them; the tool takes them."""
+    run_id: str
+    step: int
+    position: int
+
+    @property
+    def name(self) -> str:
+        """Name of the tool."""
+        return self.tool.name
+
+
+class Allow(NamedTuple):
+    """The call may run."""
+
+
+class Deny(NamedTuple):
+    """The call does not run. The model is told why."""
+
+    reason: str = ""
+
+
+class Ask(NamedTuple):
+    """A person decides; the run pauses until somebody has."""
+
+    reason: str = ""
+    """Shown to the person."""
+
+
+class Edit(NamedTuple):
+    """The call may run with these arguments in place of those that the model wrote. The model is told."""
+
+    arguments: JsonObject
+    reason: str = ""
+
+
+Verdict: TypeAlias = Allow | Deny | Ask | Edit
+Opinion: TypeAlias = Verdict | Literal["allow", "deny", "ask"] | None
+"""What a policy may say; None leaves the call to the tool's own `approve`."""
+Policy: TypeAlias = Callable[[GuardedCall], Opinion]
+
+
 class ToolPort(Protocol):
     """A tool, as a driver uses it: check, then call, then render."""
 
@@ -169,6 +216,38 @@ class ToolPort(Protocol):
         ...
 
 
+class CarefulTool(ToolPort, Protocol):
+    """What a tool also has where its spec says so (`approve`, `reconcilable`, `undoable`)."""
+
+    def permit(self, call: GuardedCall) -> Opinion:
+        """Whether the call may run, where the agent's policy left it to the tool. May raise anything, which asks a
+        person."""
+        ...
+
+    def reconcile(self, arguments: JsonObject, ctx: CallContext) -> Any:
+        """What became of a call that had started when a process died.
+
+        Returns, or is awaited for, the value that the call returned; `NOT_DONE` where it took no effect; `UNKNOWN`. May
+        raise anything, which means that it is not known.
+        """
+        ...
+
+    def undo(self, arguments: JsonObject, result: str, ctx: CallContext) -> Any:
+        """Take back what a call did. It may be called again with the same `ctx.key`, and for a call that had no effect.
+        May raise anything; an awaitable is awaited."""
+        ...
+
+
+class Aftermath(Enum):
+    """What `reconcile` says when there is no value."""
+
+    NOT_DONE = "not_done"
+    UNKNOWN = "unknown"
+
+
+NOT_DONE, UNKNOWN = Aftermath.NOT_DONE, Aftermath.UNKNOWN
+
+
 # --- journal, clock, observer -------------------------------------------------------------------------
 
 
@@ -184,13 +263,19 @@ class RunSummary(msgspec.Struct, frozen=True):
     status: str
     """How it ended, or `open`."""
     events: int
+    steps: int = 0
+    owner: str = ""
+    """Who took it up last (`tenlines.journal.owner` says whether that process is alive)."""
+    session: str = ""
+    turn: int = 0
 
 
 class Journal(Protocol):
     """The store of events. All methods raise `JournalError` when the store fails; the run then stops.
 
     `append` may hold events back; `commit` returns when all of them are durable. A driver commits before it
-    acts (asks the model, starts a tool) and before it waits or ends.
+    acts (asks the model, starts a tool) and before it waits or ends. What a commit could not write is lost to the
+    run, and nothing later of the run is written either: a log has no gaps.
     """
 
     def append(self, run_id: str, event: AnyEvent) -> None:
@@ -202,7 +287,15 @@ class Journal(Protocol):
         ...
 
     def commit(self, run_id: str) -> None:
-        """Make everything that was appended to this run durable."""
+        """Make everything that was appended to this run durable.
+
+        Raises:
+            JournalConflict: The run, or the turn of its session, belongs to somebody else.
+        """
+        ...
+
+    async def acommit(self, run_id: str) -> None:
+        """The same for asyncio: other runs go on meanwhile."""
         ...
 
     def read(self, run_id: str, from_seq: int = 0) -> Iterator[AnyEvent]:
@@ -213,8 +306,10 @@ class Journal(Protocol):
         """
         ...
 
-    def runs(self, limit: int | None = None) -> list[RunSummary]:
-        """The newest runs first."""
+    def runs(
+        self, limit: int | None = None, *, status: str | None = None, session: str | None = None
+    ) -> list[RunSummary]:
+        """The newest runs first; only those with this status (`open` included) or of this session."""
         ...
 
 

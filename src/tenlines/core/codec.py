@@ -14,11 +14,13 @@ from tenlines.errors import JournalFormatError
 SCHEMAS: dict[int, str] = {
     1: "The first format.",
     2: "ModelFailed names the protocol rule that a refusal looks like, and the usage of what broke off; both count.",
+    3: "Approvals, reconciliation, undo, sessions and owners.",
 }
 """Version -> what it changed, in one sentence. Vectors of each version are kept in `tests/vectors/events`."""
 
 _UPGRADES: dict[int, Callable[[JsonObject], JsonObject]] = {
     1: lambda event: event,  # a refusal that names no rule ended the run, as it still does
+    2: lambda event: event,  # only additions
 }
 """Version -> how its events become events of the next version."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 import msgspec
 
@@ -57,6 +57,41 @@ class RunTools(msgspec.Struct, frozen=True, gc=False):
     deadline_at: float | None
 
 
+class Question(msgspec.Struct, frozen=True, gc=False):
+    """A call that somebody has to allow. `digest` binds the answer to it."""
+
+    call: RunnableCall
+    digest: str
+    about: Literal["call", "in_doubt"]
+    expires_at: float | None
+
+
+class AskHuman(msgspec.Struct, frozen=True, gc=False):
+    """Settle who may run: for each question append what was said.
+
+    About a call: arguments that the tool does not take are `CallFailed`; else the policy says `ApprovalGiven`, or
+    `ApprovalAsked` where a person has to decide. About a call in doubt: always `ApprovalAsked`.
+    """
+
+    questions: tuple[Question, ...]
+
+
+class Reconcile(msgspec.Struct, frozen=True, gc=False):
+    """Ask the tool of each call what became of it before the crash: `CallReturned`, or `CallReconciled`."""
+
+    calls: tuple[RunnableCall, ...]
+
+
+class UndoCall(msgspec.Struct, frozen=True, gc=False):
+    """Append `UndoStarted`, call the tool's compensation, append `CallUndone`."""
+
+    call: RunnableCall
+    result: str
+    """What the call returned, as text; "" where that is not known."""
+    outcome: Outcome
+    """What became of the call."""
+
+
 class Sleep(msgspec.Struct, frozen=True, gc=False):
     """Wait until the Unix time `until`, or until someone says something."""
 
@@ -65,11 +100,11 @@ class Sleep(msgspec.Struct, frozen=True, gc=False):
 
 
 class Finish(msgspec.Struct, frozen=True, gc=False):
-    """Append `RunEnded` and return."""
+    """Append `RunEnded` and return. As `awaiting_approval` it is a pause: the open exchange stays open."""
 
     status: Status
     reason: str
     answer: str | None
 
 
-Effect: TypeAlias = CallModel | RunTools | Sleep | Finish
+Effect: TypeAlias = CallModel | RunTools | AskHuman | Reconcile | UndoCall | Sleep | Finish

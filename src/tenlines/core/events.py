@@ -13,7 +13,7 @@ import msgspec
 from tenlines.core.limits import Limits, Price, Repeats, Reservation, Retry
 from tenlines.core.transcript import JsonObject, Message, Outcome, Part, Reply, Usage
 
-SCHEMA = 2
+SCHEMA = 3
 """Version of the event format. `codec.SCHEMAS` says what each version changed."""
 
 Status: TypeAlias = Literal[
@@ -50,6 +50,12 @@ class ToolSpec(msgspec.Struct, frozen=True, gc=False):
     """Repeating the same call with the same result is its job (polling)."""
     final: bool = False
     """Its result is the answer and ends the run."""
+    approve: bool = False
+    """No call of it starts before somebody allowed it: the policy, or a person."""
+    undoable: bool = False
+    """It names a compensation, which takes back what a call did."""
+    reconcilable: bool = False
+    """It can say, after a crash, whether a call took effect."""
     timeout_s: float | None = None
     source: str = ""
     """The file that the tool was loaded from, so that a run can be resumed by its id alone."""
@@ -77,6 +83,13 @@ class Settings(msgspec.Struct, frozen=True):
     """Take an empty reply for an answer (the classic form `agent_loop` does)."""
     tell_left: bool = False
     """Tell the model after each exchange what is left of its limits."""
+    on_in_doubt: Literal["tell", "ask"] = "tell"
+    """What becomes of a call that may have taken effect before a crash and cannot be repeated: the model is told, or
+    a person decides first."""
+    on_stop: Literal["keep", "undo"] = "keep"
+    """What becomes of the effects of a run that ends without an answer: they stay, or are undone before it ends."""
+    approval_expires_s: float | None = None
+    """Seconds for which a question to a person, and the answer to it, hold. After that it is asked anew."""
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, tag=True, gc=False):
@@ -97,6 +110,14 @@ class RunStarted(Event, frozen=True, kw_only=True, tag=True):
     settings: Settings = Settings()
     repairs: tuple[str, ...] = ()
     """What had to be mended in a history that was handed in, one sentence each."""
+    owner: str = ""
+    """The process that works on the run (`tenlines.journal.owner`), unique to this taking up of it."""
+    session: str = ""
+    """The conversation that the run is part of, or ""."""
+    turn: int = 0
+    """Which run of its session it is, from 1. `(session, turn)` is unique in a journal; 0 without a session."""
+    origin: str = ""
+    """Where its messages were taken from: `RUN@STEP` for a fork."""
 
 
 class RunResumed(Event, frozen=True, kw_only=True, tag=True):
@@ -104,6 +125,8 @@ class RunResumed(Event, frozen=True, kw_only=True, tag=True):
 
     tools: tuple[ToolSpec, ...] = ()
     """The tools that the new owner really has."""
+    owner: str = ""
+    """As in `RunStarted`."""
 
 
 class LimitsRaised(Event, frozen=True, kw_only=True, tag=True):
@@ -228,6 +251,74 @@ class LateResultArrived(Event, frozen=True, kw_only=True, tag=True):
     text: str
 
 
+class CallReconciled(Event, frozen=True, kw_only=True, tag=True):
+    """A tool was asked, after a crash, what became of a call, and did not say that it was done (`CallReturned` says
+    that)."""
+
+    step: int
+    position: int
+    verdict: Literal["not_done", "unknown"]
+    text: str = ""
+    """Why it is not known."""
+
+
+class ApprovalAsked(Event, frozen=True, kw_only=True, tag=True):
+    """A person has to decide about a call; the run waits for it."""
+
+    step: int
+    position: int
+    digest: str
+    """Of the call, the tool and the canonical arguments. An answer that names another one is refused."""
+    about: Literal["call", "in_doubt"] = "call"
+    """`call`: may it run? `in_doubt`: it may have taken effect before a crash; may it run again?"""
+    reason: str = ""
+    """Why it is asked, in the policy's words."""
+    expires_at: float | None = None
+
+
+class ApprovalGiven(Event, frozen=True, kw_only=True, tag=True):
+    """Somebody decided about a call: a person, or the policy."""
+
+    step: int
+    position: int
+    digest: str
+    verdict: Literal["allow", "deny"]
+    by: str
+    """Who: `policy`, or the name of a person."""
+    reason: str = ""
+    """For the model, where it is denied."""
+    arguments: str | None = None
+    """The text of one JSON object that is used in place of what the model wrote, or None."""
+    expires_at: float | None = None
+    """Until when it may be acted on."""
+
+
+class UndoRequested(Event, frozen=True, kw_only=True, tag=True):
+    """What the run did is to be taken back. Like `RunResumed` it fences whoever had the run before."""
+
+    by: str = ""
+    reason: str = ""
+    tools: tuple[ToolSpec, ...] = ()
+    owner: str = ""
+
+
+class UndoStarted(Event, frozen=True, kw_only=True, tag=True):
+    """The intent to take back a call. `key` is that of the call itself."""
+
+    step: int
+    position: int
+    key: str
+
+
+class CallUndone(Event, frozen=True, kw_only=True, tag=True):
+    """The compensation of a call came back. Anything but `ok` means that it is not known to be undone."""
+
+    step: int
+    position: int
+    outcome: Literal["ok", "tool_error", "timeout"]
+    text: str = ""
+
+
 AnyEvent: TypeAlias = (
     RunStarted
     | RunResumed
@@ -244,4 +335,10 @@ AnyEvent: TypeAlias = (
     | CallTimedOut
     | CallAbandoned
     | LateResultArrived
+    | CallReconciled
+    | ApprovalAsked
+    | ApprovalGiven
+    | UndoRequested
+    | UndoStarted
+    | CallUndone
 )

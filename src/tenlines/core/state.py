@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from tenlines.core.events import RunEnded, RunStarted, Settings, Status, ToolSpec
+from tenlines.core.events import CallUndone, RunEnded, RunStarted, Settings, Status, ToolSpec
 from tenlines.core.leaving import Leavable
 from tenlines.core.limits import Account, Limits
 from tenlines.core.repeats import RepeatTracker
@@ -21,6 +21,7 @@ class Phase(Enum):
     READY = "ready"
     AWAITING_MODEL = "awaiting_model"
     AWAITING_TOOLS = "awaiting_tools"
+    UNDOING = "undoing"
     ENDED = "ended"
 
 
@@ -45,6 +46,16 @@ class OpenCall(msgspec.Struct, gc=False):
     started: bool = False
     counted: bool = False
     """Entered into the account; a call that runs again after a crash is not counted twice."""
+    doubt: Literal["", "reconcile", "ask"] = ""
+    """It had started when a process died: whether its tool, or a person, has to say what is to become of it."""
+    permission: Literal["", "asked", "allowed"] = ""
+    digest: str = ""
+    """What the question, or the permission, was bound to."""
+    expires_at: float | None = None
+    """Until when the question, or the permission, holds."""
+    why_asked: str = ""
+    edited_by: str = ""
+    """Who put other arguments in place of what the model wrote."""
     outcome: Outcome | None = None
     parts: tuple[Part, ...] = ()
     truncated: bool = False
@@ -75,6 +86,8 @@ class Exchange(msgspec.Struct, gc=False):
     """A call was refused because of `Limits.tool_calls`."""
     stop: Stop | None = None
     """How the run ends once this exchange is closed."""
+    guarded: list[int] = []
+    """Positions of calls that somebody has to allow, or whose outcome somebody has to say."""
 
 
 class State(msgspec.Struct):
@@ -113,6 +126,15 @@ class State(msgspec.Struct):
     """Closed calls with their step and position, for the result."""
     given_up: set[tuple[int, int]] = set()
     """Calls that were given up and may still report late."""
+    acted: dict[tuple[int, int], OpenCall] = {}
+    """Calls that started and may have had effect, in the order in which they started."""
+    undo: list[tuple[int, int]] = []
+    """What is still to be undone, the next one last."""
+    undo_under_way: bool = False
+    undone: dict[tuple[int, int], CallUndone] = {}
+    """What came of undoing, the last attempt of each call."""
+    undone_told: int = 0
+    """How many of those the model has been told of."""
     blanks: int = 0
     choice_met: bool = False
     last_words: Literal["", "due", "asked"] = ""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
-from tenlines.core.events import AnyEvent
+from tenlines.core.events import AnyEvent, RunStarted
 from tenlines.errors import JournalConflict, RunNotFound
 from tenlines.journal.summary import summarise
 from tenlines.ports import RunSummary
@@ -15,18 +16,30 @@ class MemoryJournal:
 
     def __init__(self) -> None:
         self._runs: dict[str, list[AnyEvent]] = {}
+        self._turns: set[tuple[str, int]] = set()
 
     def append(self, run_id: str, event: AnyEvent) -> None:
         """Add the next event of a run."""
         log = self._runs.get(run_id)
         if log is None:
+            if isinstance(event, RunStarted) and event.session:
+                self._claim(event)
             log = self._runs[run_id] = []
         if event.seq != len(log):
             raise JournalConflict(f"run {run_id} already has an event {event.seq}; another owner appended first")
         log.append(event)
 
+    def _claim(self, start: RunStarted) -> None:
+        place = (start.session, start.turn)
+        if place in self._turns:
+            raise JournalConflict(f"turn {start.turn} of the session {start.session!r} belongs to another run")
+        self._turns.add(place)
+
     def commit(self, run_id: str) -> None:
         """Nothing to do: memory holds what it was given."""
+
+    async def acommit(self, run_id: str) -> None:
+        """The same."""
 
     def read(self, run_id: str, from_seq: int = 0) -> Iterator[AnyEvent]:
         """The events of a run, in order."""
@@ -34,10 +47,13 @@ class MemoryJournal:
             raise RunNotFound(f"there is no run {run_id!r} in this journal")
         return iter(self._runs[run_id][from_seq:])
 
-    def runs(self, limit: int | None = None) -> list[RunSummary]:
+    def runs(
+        self, limit: int | None = None, *, status: str | None = None, session: str | None = None
+    ) -> list[RunSummary]:
         """The newest runs first."""
-        newest = list(self._runs)[::-1][:limit]
-        return [summarise(run_id, self._runs[run_id]) for run_id in newest]
+        newest = (summarise(run_id, self._runs[run_id]) for run_id in reversed(self._runs))
+        fitting = (one for one in newest if status in (None, one.status) and session in (None, one.session))
+        return list(islice(fitting, limit))
 
 
 class NullJournal(MemoryJournal):

@@ -100,6 +100,10 @@ class SqliteJournal:
                     run("ROLLBACK")
                 raise
 
+    async def acommit(self, run_id: str) -> None:
+        """The same for asyncio."""
+        self.commit(run_id)
+
     def read(self, run_id: str, from_seq: int = 0) -> Iterator[AnyEvent]:
         """The events of a run, in order."""
         query = "SELECT body, schema FROM events WHERE run_id = ? AND seq >= ? ORDER BY seq"
@@ -109,7 +113,9 @@ class SqliteJournal:
             raise RunNotFound(f"there is no run {run_id!r} in {self.path}; `tenlines runs` lists them")
         return (codec.decode(body, schema) for body, schema in rows)
 
-    def runs(self, limit: int | None = None) -> list[RunSummary]:
+    def runs(
+        self, limit: int | None = None, *, status: str | None = None, session: str | None = None
+    ) -> list[RunSummary]:
         """The newest runs first."""
         with self._errors("read"), self._lock:
             rows = self._connection.execute(_SUMMARY, (-1 if limit is None else limit,)).fetchall()

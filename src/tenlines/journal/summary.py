@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tenlines.core.events import AnyEvent, RunEnded, RunStarted
+from tenlines.core.events import AnyEvent, RunStarted
 from tenlines.core.transcript import User
+from tenlines.journal.rows import change_of
 from tenlines.ports import RunSummary
 
 TASK_CHARS = 200
@@ -19,17 +20,19 @@ def task_of(start: RunStarted) -> str:
 
 def summarise(run_id: str, log: Sequence[AnyEvent]) -> RunSummary:
     """The summary of a run whose events are at hand."""
-    start, last = log[0], log[-1]
+    start, change = log[0], change_of(log)
     assert isinstance(start, RunStarted)
-    # Only late results can follow the end of a run, so looking back is short.
-    ended = next((event for event in reversed(log[-20:]) if isinstance(event, RunEnded)), None)
     return RunSummary(
         run_id,
         start.at,
-        last.at,
+        change.last_at,
         start.agent,
         start.model,
         task_of(start),
-        ended.status if ended else "open",
+        change.status,
         len(log),
+        change.steps,
+        change.owner,
+        start.session,
+        start.turn,
     )
