@@ -6,17 +6,34 @@ that it guards.
 
 from __future__ import annotations
 
+import hashlib
+
+import msgspec
+
 from tenlines.core import events as ev
 from tenlines.core import outcomes
-from tenlines.core.effects import CallModel, Effect, Finish, Refusal, RunnableCall, RunTools, Sleep
+from tenlines.core.effects import (
+    AskHuman,
+    CallModel,
+    Effect,
+    Finish,
+    Question,
+    Reconcile,
+    Refusal,
+    RunnableCall,
+    RunTools,
+    Sleep,
+    UndoCall,
+)
 from tenlines.core.leaving import LeanView
 from tenlines.core.limits import Verdict, reserve
-from tenlines.core.state import Exchange, OpenCall, Phase, State
-from tenlines.core.transcript import Outcome, TranscriptView
+from tenlines.core.state import Exchange, OpenCall, Phase, State, call_key, deadline_at, open_exchange
+from tenlines.core.transcript import Outcome, TranscriptView, text_of
 from tenlines.errors import InvalidEvent
 
 
 def next_effect(state: State, now: float) -> Effect:
+    """What to do next."""
     if state.phase is Phase.AWAITING_TOOLS:
         return _next_calls(state, now)
     if state.phase is Phase.ENDED:
@@ -24,9 +41,20 @@ def next_effect(state: State, now: float) -> Effect:
         return Finish(state.ended.status, state.ended.reason, state.ended.answer)
     if state.phase is Phase.NEW:
         raise InvalidEvent("the run has not started: apply RunStarted first")
-    if state.stop is not None:
-        return Finish(state.stop.status, state.stop.reason, state.answer)
-    return _next_request(state, now)
+    if state.phase is Phase.UNDOING and state.undo:
+        return _undo_call(state, state.undo[-1])
+    effect = Finish(state.stop.status, state.stop.reason, state.answer) if state.stop else _next_request(state, now)
+    if state.settings.on_stop == "undo" and state.phase is Phase.READY and isinstance(effect, Finish):
+        undoable = [] if effect.status == "answered" else still_to_undo(state)
+        return _undo_call(state, undoable[-1]) if undoable else effect
+    return effect
+
+
+def without_undo(state: State, now: float) -> Finish:
+    """How the run ends, once what it did is undone."""
+    effect = Finish(state.stop.status, state.stop.reason, None) if state.stop else _next_request(state, now)
+    assert isinstance(effect, Finish)
+    return effect
 
 
 def _next_request(state: State, now: float) -> Effect:
@@ -86,15 +114,25 @@ def _tool_choice(state: State) -> str:
     return "auto" if spent or (state.choice_met and not state.settings.keep_tool_choice) else choice
 
 
-def _next_calls(state: State, now: float) -> RunTools:
-    """AWAITING_TOOLS: the refusals that are due, and the calls that may run together now.
+def _next_calls(state: State, now: float) -> Effect:
+    """AWAITING_TOOLS: what has to be asked first; then the refusals that are due, and the calls that may run now.
 
     Read-only calls that stand side by side run together; any other, and one whose result may be the answer, runs
-    alone, in the order asked. A call that is under way is waited for.
+    alone, in the order asked. A call that is under way is waited for; where only people can go on, the run pauses.
     """
     exchange, deadline = open_exchange(state), deadline_at(state)
     why = why_nothing_runs(state, exchange, now, deadline)
-    drains = state.cancel == "drain" and exchange.final is None and (deadline is None or now < deadline)
+    if exchange.guarded and not why and (first := _next_question(state, exchange, now)):
+        return first
+    refusals, calls = _due(state, exchange, why, deadline is None or now < deadline)
+    if not (refusals or calls or exchange.under_way) and (end := pause(state)):
+        return end
+    return RunTools(tuple(refusals), tuple(calls), state.settings.max_parallel, deadline)
+
+
+def _due(state: State, exchange: Exchange, why: str, in_time: bool) -> tuple[list[Refusal], list[RunnableCall]]:
+    """The calls from the cursor on: who is refused now, who may run now."""
+    drains = state.cancel == "drain" and exchange.final is None and in_time
     budget = state.limits.tool_calls
     room = None if budget is None else budget - state.account.tool_calls
     refusals: list[Refusal] = []
@@ -109,22 +147,109 @@ def _next_calls(state: State, now: float) -> RunTools:
             continue
         assert one.spec is not None
         alone = runs_alone(one.spec)
-        if one.started:
-            if alone:
-                break
-            continue
-        if alone and (calls or exchange.under_way):
+        waits = one.started or _waits_for_people(one)
+        if alone and (waits or calls or exchange.under_way):
             break
+        if waits:
+            continue
         if room is not None and room <= 0 and not one.counted:
             if not calls:
                 refusals.append(_over_limit(exchange, position, budget))
                 continue
             break
-        calls.append(_runnable(state, exchange.step, position, one))
+        calls.append(runnable(state, exchange.step, position, one))
         room = None if room is None else room - (not one.counted)
         if alone:
             break
-    return RunTools(tuple(refusals), tuple(calls), state.settings.max_parallel, deadline)
+    return refusals, calls
+
+
+# --- what has to be asked ----------------------------------------------------------------------------
+
+
+def _next_question(state: State, exchange: Exchange, now: float) -> Reconcile | AskHuman | None:
+    """Tools are asked about calls in doubt; then the policy, or people, about calls that need leave."""
+    step = exchange.step
+    open_calls = [(position, exchange.calls[position]) for position in exchange.guarded]
+    open_calls = [(position, one) for position, one in open_calls if _can_be_asked_about(state, one)]
+    doubtful = [runnable(state, step, position, one) for position, one in open_calls if one.doubt == "reconcile"]
+    if doubtful:
+        return Reconcile(tuple(doubtful))
+    lasts = state.settings.approval_expires_s
+    questions = [
+        Question(
+            runnable(state, step, position, one),
+            binding(state, step, position, one),
+            "in_doubt" if one.doubt == "ask" else "call",
+            None if lasts is None else now + lasts,
+        )
+        for position, one in open_calls
+        if not one.permission or has_expired(one, now)
+    ]
+    return AskHuman(tuple(questions)) if questions else None
+
+
+def _can_be_asked_about(state: State, one: OpenCall) -> bool:
+    budget = state.limits.tool_calls
+    has_room = one.counted or budget is None or state.account.tool_calls < budget
+    return one.outcome is None and one.refusal is None and not one.started and has_room
+
+
+def _waits_for_people(one: OpenCall) -> bool:
+    return one.permission == "asked"
+
+
+def has_expired(one: OpenCall, now: float) -> bool:
+    """Whether a question about the call, or the leave to run it, holds no longer."""
+    return one.expires_at is not None and now >= one.expires_at
+
+
+def pause(state: State) -> Finish | None:
+    """The end of a run in which only people can go on; None while there is something else to do."""
+    exchange = state.exchange
+    if state.phase is not Phase.AWAITING_TOOLS or exchange is None or exchange.under_way:
+        return None
+    waiting = [exchange.calls[position] for position in exchange.guarded]
+    names = [one.call.name for one in waiting if _waits_for_people(one) and one.refusal is None and one.outcome is None]
+    if not names:
+        return None
+    what = f"the call of {names[0]} waits" if len(names) == 1 else f"{len(names)} calls wait ({', '.join(names)})"
+    return Finish("awaiting_approval", f"{what} for somebody's decision", None)
+
+
+def binding(state: State, step: int, position: int, one: OpenCall) -> str:
+    """What a question and its answer are bound to: the call's place, the tool, and what the model wrote."""
+    assert state.start is not None
+    written = outcomes.parse_arguments(one.call.arguments).value
+    what = [state.start.run_id, step, position, one.spec, written]
+    return hashlib.blake2b(msgspec.json.encode(what, order="deterministic"), digest_size=16).hexdigest()
+
+
+# --- what has to be undone ---------------------------------------------------------------------------
+
+
+def still_to_undo(state: State) -> list[tuple[int, int]]:
+    """Calls that started, whose tools name a compensation, and that are not known to be undone."""
+    return [
+        place
+        for place, one in state.acted.items()
+        if is_undoable(state, one) and (place not in state.undone or state.undone[place].outcome != "ok")
+    ]
+
+
+def is_undoable(state: State, one: OpenCall) -> bool:
+    """Whether the tool that is here now can take the call back."""
+    spec = state.tools.get(one.call.name)
+    return spec is not None and spec.undoable
+
+
+def _undo_call(state: State, place: tuple[int, int]) -> UndoCall:
+    one = state.acted[place]
+    result = text_of(one.parts) if one.outcome == "ok" else ""
+    return UndoCall(runnable(state, *place, one), result, one.outcome or "in_doubt")
+
+
+# --- calls that may run, calls that may not -----------------------------------------------------------
 
 
 def runs_alone(spec: ev.ToolSpec) -> bool:
@@ -159,27 +284,7 @@ def _over_limit(exchange: Exchange, position: int, budget: int | None) -> Refusa
     return Refusal(exchange.step, position, "not_executed", outcomes.not_executed(name, why))
 
 
-def _runnable(state: State, step: int, position: int, one: OpenCall) -> RunnableCall:
+def runnable(state: State, step: int, position: int, one: OpenCall) -> RunnableCall:
+    """The call, as a driver is given it."""
     assert one.arguments is not None
     return RunnableCall(step, position, one.call.id, one.call.name, one.arguments, call_key(state, step, position))
-
-
-def call_key(state: State, step: int, position: int) -> str:
-    """The idempotency key: the runtime's own, the same over retry, crash and resume."""
-    assert state.start is not None
-    return f"{state.start.run_id}:{step}:{position}"
-
-
-def deadline_at(state: State) -> float | None:
-    seconds = state.limits.seconds
-    return None if seconds is None else state.session_began + seconds - state.worked_s
-
-
-def open_exchange(state: State) -> Exchange:
-    assert state.exchange is not None
-    return state.exchange
-
-
-def seconds_left(state: State, now: float) -> float | None:
-    deadline = deadline_at(state)
-    return None if deadline is None else deadline - now

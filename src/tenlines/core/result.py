@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import msgspec
 
+from tenlines.core import events as ev
 from tenlines.core.events import Status
 from tenlines.core.limits import Left
-from tenlines.core.transcript import JsonValue, Message, Outcome
+from tenlines.core.state import OpenCall, State, seconds_left
+from tenlines.core.transcript import JsonObject, Message, Outcome, text_of
 
 
 class RunUsage(NamedTuple):
@@ -41,7 +43,37 @@ class CallRecord(msgspec.Struct, frozen=True, gc=False):
     truncated: bool = False
     original_chars: int | None = None
     remarks: tuple[str, ...] = ()
-    arguments: dict[str, JsonValue] | None = None
+    arguments: JsonObject | None = None
+
+
+class PendingCall(msgspec.Struct, frozen=True, gc=False):
+    """A call that waits for somebody's decision. An answer is bound to `digest`."""
+
+    step: int
+    position: int
+    id: str
+    name: str
+    arguments: JsonObject
+    digest: str
+    about: Literal["call", "in_doubt"]
+    """`call`: may it run? `in_doubt`: it may have taken effect before a crash; may it run again?"""
+    reason: str = ""
+    expires_at: float | None = None
+
+    @property
+    def place(self) -> str:
+        """How a person names it: `STEP.NUMBER`, both from 1."""
+        return f"{self.step}.{self.position + 1}"
+
+
+class UndoneCall(msgspec.Struct, frozen=True, gc=False):
+    """What came of undoing a call. Anything but `ok` means that it is not known to be undone."""
+
+    step: int
+    position: int
+    name: str
+    outcome: Literal["ok", "tool_error", "timeout"]
+    text: str = ""
 
 
 class RunResult(msgspec.Struct, frozen=True, gc=False):
@@ -68,8 +100,96 @@ class RunResult(msgspec.Struct, frozen=True, gc=False):
     warnings: tuple[str, ...] = ()
     """Things worth a person's look that did not stop the run."""
     observer_errors: int = 0
+    pending: tuple[PendingCall, ...] = ()
+    """Calls that wait for somebody's decision, where the run is `awaiting_approval`."""
+    undone: tuple[UndoneCall, ...] = ()
+    """What came of undoing, in the order in which it was done."""
+    standing: tuple[CallRecord, ...] = ()
+    """Calls that had effect, or may have had, and are not known to be undone; in the order in which they started."""
 
     @property
     def last(self) -> str:
         """The answer, or the partial answer, or the reason of the stop: the one thing to print."""
         return self.answer if self.answer is not None else self.partial_answer or self.reason
+
+
+def result_of(state: State) -> RunResult:
+    """The run as it stands: a view, made when it is asked for."""
+    account = state.account
+    end = state.ended or ev.RunEnded(seq=0, at=0.0, status="max_steps", reason="the run has not ended")
+    usage = RunUsage(
+        account.input_tokens,
+        account.output_tokens,
+        account.cache_read,
+        account.cache_write,
+        account.reasoning,
+        account.unmetered,
+    )
+    return RunResult(
+        run_id=state.start.run_id if state.start else "",
+        status=end.status,
+        reason=end.reason,
+        answer=end.answer,
+        partial_answer=(state.partial or None) if end.answer is None else None,
+        steps=account.steps,
+        tool_calls=account.tool_calls,
+        usage=usage,
+        dollars=account.dollars if account.unpriced == 0 else None,
+        messages=tuple(state.messages),
+        calls=tuple(_record(*closed) for closed in state.records),
+        left=account.left(state.limits, seconds_left(state, state.at)),
+        retries=account.retries,
+        repairs=state.start.repairs if state.start else (),
+        warnings=tuple(state.warnings),
+        pending=pending_calls(state),
+        undone=tuple(
+            UndoneCall(*place, state.acted[place].call.name, event.outcome, event.text)
+            for place, event in state.undone.items()
+        ),
+        standing=tuple(
+            _record(*place, one)
+            for place, one in state.acted.items()
+            if one.outcome is not None and (place not in state.undone or state.undone[place].outcome != "ok")
+        ),
+    )
+
+
+def pending_calls(state: State) -> tuple[PendingCall, ...]:
+    """The calls that wait for somebody's decision."""
+    exchange = state.exchange
+    if exchange is None:
+        return ()
+    return tuple(
+        PendingCall(
+            exchange.step,
+            position,
+            one.call.id,
+            one.call.name,
+            one.arguments or {},
+            one.digest,
+            "in_doubt" if one.doubt else "call",
+            one.why_asked,
+            one.expires_at,
+        )
+        for position, one in enumerate(exchange.calls)
+        if one.permission == "asked" and one.refusal is None and one.outcome is None
+    )
+
+
+def _record(step: int, position: int, one: OpenCall) -> CallRecord:
+    """A closed call, as a result shows it."""
+    assert one.outcome is not None
+    return CallRecord(
+        step,
+        position,
+        one.call.id,
+        one.asked.id,
+        one.asked.name,
+        one.asked.arguments,
+        one.outcome,
+        text_of(one.parts),
+        one.truncated,
+        one.original_chars,
+        one.remarks,
+        one.arguments,
+    )

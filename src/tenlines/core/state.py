@@ -133,8 +133,8 @@ class State(msgspec.Struct):
     undo_under_way: bool = False
     undone: dict[tuple[int, int], CallUndone] = {}
     """What came of undoing, the last attempt of each call."""
-    undone_told: int = 0
-    """How many of those the model has been told of."""
+    undone_told: set[tuple[int, int]] = set()
+    """Those of them that the model has been told of."""
     blanks: int = 0
     choice_met: bool = False
     last_words: Literal["", "due", "asked"] = ""
@@ -148,3 +148,30 @@ class State(msgspec.Struct):
     """Time that earlier owners worked on the run."""
     warnings: list[str] = []
     ended: RunEnded | None = None
+
+
+# --- looked up in it --------------------------------------------------------------------------------------
+
+
+def call_key(state: State, step: int, position: int) -> str:
+    """The idempotency key: the runtime's own, the same over retry, crash and resume."""
+    assert state.start is not None
+    return f"{state.start.run_id}:{step}:{position}"
+
+
+def deadline_at(state: State) -> float | None:
+    """When the time of the run is over (Unix seconds), or None."""
+    seconds = state.limits.seconds
+    return None if seconds is None else state.session_began + seconds - state.worked_s
+
+
+def open_exchange(state: State) -> Exchange:
+    """The exchange that is open; there must be one."""
+    assert state.exchange is not None
+    return state.exchange
+
+
+def seconds_left(state: State, now: float) -> float | None:
+    """What is left of the time limit, or None where there is none."""
+    deadline = deadline_at(state)
+    return None if deadline is None else deadline - now

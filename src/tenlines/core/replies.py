@@ -1,0 +1,148 @@
+"""What the model's side of a step means: the intent to ask, a failure, a reply in words."""
+
+from __future__ import annotations
+
+from zlib import crc32
+
+from tenlines.core import events as ev
+from tenlines.core.calls import WHY_NOT, open_for
+from tenlines.core.changes import append, ask_again, is_at_last_words, release_queue, stop_if_cancelled
+from tenlines.core.deciding import out_of_budget, reservation
+from tenlines.core.leaving import Leavable, concession
+from tenlines.core.limits import Retry
+from tenlines.core.state import Phase, State, Stop
+from tenlines.core.transcript import Assistant, Reply, Usage
+from tenlines.errors import InvalidEvent
+
+
+def on_step_started(state: State, event: ev.StepStarted) -> None:
+    """The request may go out."""
+    if (event.step, event.attempt) != (state.account.steps + 1, state.attempt + 1):
+        raise InvalidEvent(
+            f"StepStarted is step {event.step!r}, attempt {event.attempt!r}; expected step "
+            f"{state.account.steps + 1}, attempt {state.attempt + 1}"
+        )
+    if state.stop is not None:
+        raise InvalidEvent(f"the run has to end as {state.stop.status}; no further step may start")
+    if spent := out_of_budget(state, reservation(state)):
+        raise InvalidEvent(f"the run has to end as {spent.status}; no further step may start: {spent.reason}")
+    if state.attempt:
+        state.account.retries += 1
+    if state.last_words == "due":
+        state.last_words = "asked"
+    state.retry_at = None
+    state.phase = Phase.AWAITING_MODEL
+
+
+def on_model_failed(state: State, event: ev.ModelFailed) -> None:
+    """Ask again later, ask otherwise, or stop."""
+    if (event.step, event.attempt) != (state.account.steps + 1, state.attempt + 1):
+        raise InvalidEvent(f"ModelFailed is for step {event.step!r}, attempt {event.attempt!r}, which is not under way")
+    if _is_negative(event.usage):
+        raise InvalidEvent(f"a request cannot use less than nothing: {event.usage!r}")
+    if event.usage is not None:
+        state.account.enter(event.usage, _dollars(state, event.usage))
+    state.attempt += 1
+    state.last_error = event.message
+    state.phase = Phase.READY
+    if state.last_words == "asked":
+        state.last_words = "due" if is_at_last_words(state) else ""
+    release_queue(state)
+    retry = state.settings.retry
+    if event.kind == "OutOfMoves":
+        state.stop = Stop("max_steps", event.message)
+    elif event.kind == "ContextTooLong":
+        state.stop = Stop("context_overflow", event.message)
+    elif (left := concession(event.violation)) and left not in state.left_out:
+        _leave_out(state, left, event)
+    elif not event.retryable:
+        state.stop = Stop("model_error", event.message)
+    elif state.attempt >= retry.attempts:
+        state.stop = Stop("model_error", f"{event.message} (after {state.attempt} attempts)")
+    else:
+        state.retry_at = event.at + max(event.retry_after_s or 0.0, _backoff(state, retry))
+    stop_if_cancelled(state)
+
+
+def _leave_out(state: State, left: Leavable, event: ev.ModelFailed) -> None:
+    """The same request would be refused for ever: ask again without what was refused, once, and go on so."""
+    state.left_out |= {left}
+    state.sent = 0  # the model must be told everything anew
+    state.warnings.append(
+        f"{left} is left out of requests from step {event.step} on: the provider refused it"
+        f"{f' ({event.rule})' if event.rule else ''}"
+    )
+
+
+def _backoff(state: State, retry: Retry) -> float:
+    """Exponential, with up to a quarter of jitter that is derived from the run, so that a replay agrees."""
+    assert state.start is not None
+    wait = min(retry.max_wait_s, retry.first_wait_s * 2.0 ** (state.attempt - 1))
+    jitter = crc32(f"{state.start.run_id}:{state.account.steps}:{state.attempt}".encode()) / 2**32
+    return wait * (1 + jitter / 4)
+
+
+def on_model_replied(state: State, event: ev.ModelReplied) -> None:
+    """A step is done: words, or an exchange that opens."""
+    reply = event.reply
+    if event.step != state.account.steps + 1 or not isinstance(reply, Reply):
+        raise InvalidEvent(f"ModelReplied is for step {event.step!r}, expected step {state.account.steps + 1}")
+    if _is_negative(reply.usage) or (reply.dollars or 0.0) < 0:
+        raise InvalidEvent(f"a reply cannot use less than nothing: {reply.usage!r}, dollars={reply.dollars!r}")
+    dollars = _dollars(state, reply.usage) if reply.dollars is None else reply.dollars
+    state.account.settle(reply.usage, dollars)
+    state.attempt, state.last_error = 0, ""
+    state.warnings.extend(reply.remarks)
+    if reply.calls:
+        open_for(state, reply)
+        return
+    state.phase = Phase.READY
+    _take_words(state, reply)
+    stop_if_cancelled(state)
+
+
+def _is_negative(usage: Usage | None) -> bool:
+    if usage is None:
+        return False
+    if (usage.input or 0) < 0 or (usage.output or 0) < 0 or (usage.reasoning or 0) < 0:
+        return True
+    return (usage.cache_read or 0) < 0 or (usage.cache_write or 0) < 0
+
+
+def _dollars(state: State, usage: Usage | None) -> float | None:
+    price = state.settings.price
+    if price is None or usage is None or usage.input is None or usage.output is None:
+        return None
+    return price.of(usage)
+
+
+def _take_words(state: State, reply: Reply) -> None:
+    """A reply without calls: an answer, or one of the ways in which it is none."""
+    says = reply.text if reply.text.strip() else ""
+    keeps_opaque = bool(reply.opaque) and (reply.stop == "pause" or state.settings.empty_is_answer)
+    is_blank = not (says or keeps_opaque or state.settings.empty_is_answer)
+    if says or keeps_opaque:  # an assistant message that says nothing is taken by no provider
+        append(state, Assistant(says, (), reply.opaque))
+    state.partial = says or state.partial
+    state.sent, was_last = len(state.messages), not state.queue
+    release_queue(state)
+    if reply.stop in ("content_filter", "refusal"):
+        state.stop = Stop("refused", "the model declined to answer" if reply.stop == "refusal" else WHY_NOT[reply.stop])
+    elif reply.stop == "context_overflow":
+        state.stop = Stop("context_overflow", "the context window is full")
+    elif state.last_words == "asked":
+        state.stop = Stop("max_steps", f"the limit of {state.limits.steps} steps was reached; asked for last words")
+    elif reply.stop == "length":
+        state.stop = Stop("truncated_reply", "the reply was cut off by the output limit")
+    elif is_blank or reply.stop == "malformed_call":
+        ask_again(state, "malformed" if reply.stop == "malformed_call" else "empty")
+    elif reply.stop != "pause" and was_last:  # what a person said meanwhile makes it not the last word
+        _warn_of_text_call(state, reply.text)
+        state.answer, state.stop = reply.text, Stop("answered", "")
+
+
+def _warn_of_text_call(state: State, text: str) -> None:
+    """A call that is only written in the text is never run; that it looks like one is said."""
+    head = text.lstrip()
+    if "<tool_call>" in text or (head.startswith("{") and '"name"' in head and '"arguments"' in head):
+        state.warnings.append("the answer looks like a tool call written as text; it was not run")
