@@ -8,19 +8,20 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextvars import copy_context
 from functools import partial
+from inspect import isawaitable
 from itertools import chain
 from typing import Any
 
-from tenlines.core.effects import CallModel, Effect, Finish, RunTools, Sleep
+from tenlines.core.effects import AskHuman, CallModel, Effect, Finish, Reconcile, RunTools, Sleep, UndoCall
 from tenlines.core.result import RunResult
 from tenlines.drivers import drafts
-from tenlines.drivers.bookkeeping import Bookkeeping
+from tenlines.drivers.bookkeeping import Bookkeeping, Foreign
 from tenlines.drivers.drafts import Draft, Ended
 from tenlines.drivers.recorder import Parts
-from tenlines.drivers.threads import workers
+from tenlines.drivers.threads import in_thread, workers
 from tenlines.errors import ConnectionFailed, JournalError
 
 GRACE_S = 0.2
@@ -40,7 +41,8 @@ async def drive(parts: Parts) -> RunResult:
         while not isinstance(effect := driver.next(), Finish):
             async for happened in driver.perform(effect):
                 recorder.record(happened)
-        recorder.finish(effect)
+        recorder.end(effect)
+        await recorder.acommit()
     except JournalError as error:
         await driver.give_up()
         return recorder.failed(error)
@@ -63,24 +65,28 @@ class _Driver(Bookkeeping):
         if self.control is not None:
             self.control.wake_with(self._wake_from_afar)
 
-    async def perform(self, effect: Effect) -> AsyncIterator[Draft]:
-        """Do one effect; yield what happened, each as soon as it has."""
+    def perform(self, effect: Effect) -> AsyncIterator[Draft]:
+        """Do one effect; what happened comes out as soon as it has."""
         match effect:
             case CallModel():
-                async for happened in self.call_model(effect):
-                    yield happened
+                return self.call_model(effect)
             case RunTools():
-                async for happened in self.run_tools(effect):
-                    yield happened
+                return self.run_tools(effect)
+            case AskHuman():
+                return _each(self.ask(effect))
+            case Reconcile():
+                return self.reconcile(effect)
+            case UndoCall():
+                return self.undo(effect)
             case Sleep(until):
-                self.recorder.commit()
-                await self.sleep(until)
+                return self.sleep(until)
+        return _each(_NOTHING)
 
     # --- the model ----------------------------------------------------------------------------------
 
     async def call_model(self, effect: CallModel) -> AsyncIterator[Draft]:
         yield drafts.step_started(effect)
-        self.recorder.commit()
+        await self.recorder.acommit()
         ask = partial(self.parts.session.acomplete, effect, self.recorder.on_delta)
         if effect.deadline_at is None and self.control is None:
             yield self.replied(effect, await _attempt(ask))
@@ -113,10 +119,11 @@ class _Driver(Bookkeeping):
             yield drafts.refused(refusal)
         waiting, limits = deque(effect.calls), self.parts.machine.state.limits
         while waiting or self.running:
-            for happened in self.launch(waiting, effect):
+            for happened in self.prepare(waiting, effect):
                 yield happened
+            await self.recorder.acommit()
+            self.launch()
             if self.running:
-                self.recorder.commit()
                 await self._arrival(self.earliest())
             for happened in chain(self._settled(), self.overdue(), self.heard()):
                 yield happened
@@ -155,6 +162,45 @@ class _Driver(Bookkeeping):
                 ends.append(drafts.ended(call.tool, call.call, end, call.remarks))
         return ends
 
+    # --- questions to tools ---------------------------------------------------------------------------
+
+    async def reconcile(self, effect: Reconcile) -> AsyncIterator[Draft]:
+        """Ask what became of calls before a crash."""
+        await self.recorder.acommit()
+        for call in effect.calls:
+            ends: list[Ended] = []
+            async for happened in self._consult(self.about_doubt(call), ends.append):
+                yield happened
+            yield drafts.reconciled(self.parts.tools[call.name], call, ends[0])
+
+    async def undo(self, effect: UndoCall) -> AsyncIterator[Draft]:
+        """Take back one call."""
+        yield drafts.undo_started(effect.call)
+        await self.recorder.acommit()
+        ends: list[Ended] = []
+        async for happened in self._consult(self.about_undoing(effect), ends.append):
+            yield happened
+        yield drafts.undone(effect.call, ends[0])
+
+    async def _consult(self, foreign: Foreign, give: Callable[[Ended], None]) -> AsyncIterator[Draft]:
+        """Wait for foreign code that was asked something. A cancel does not end it: half an undo helps nobody."""
+        self.begin(foreign.key, partial(_whole, foreign.work), is_async=True)
+        while True:
+            if not await self._arrival(foreign.until):
+                give(foreign.too_late())
+                return
+            is_over = False
+            for key, end in self._take_arrivals():
+                if key == foreign.key:
+                    is_over = True
+                    give(foreign.ended(end))
+                for happened in self.late(key, end):
+                    yield happened
+            if is_over:
+                return
+            for said in self.heard():
+                yield said
+
     # --- waiting ------------------------------------------------------------------------------------
 
     def latecomers(self) -> Iterator[Draft]:
@@ -162,7 +208,8 @@ class _Driver(Bookkeeping):
         while self.abandoned and self.recorder.is_between and self.arrivals:
             yield from self.late(*self.arrivals.popleft())
 
-    async def sleep(self, until: float) -> None:
+    async def sleep(self, until: float) -> AsyncIterator[Draft]:
+        await self.recorder.acommit()
         pause = asyncio.ensure_future(self.parts.clock.sleep(max(0.0, until - self.parts.clock.now())))
         pause.add_done_callback(self._wake)
         try:
@@ -170,6 +217,8 @@ class _Driver(Bookkeeping):
         finally:
             pause.remove_done_callback(self._wake)  # else its end would wake whatever is waited for next
             pause.cancel()
+        for happened in _NOTHING:
+            yield happened
 
     async def _arrival(self, until: float | None) -> bool:
         """Wait until something arrives or is said; False when `until` came first."""
@@ -240,6 +289,20 @@ class _Driver(Bookkeeping):
             finally:
                 self.waiter = None
                 timer.cancel()
+
+
+_NOTHING: tuple[Draft, ...] = ()
+
+
+async def _each(happened: Iterable[Draft]) -> AsyncIterator[Draft]:
+    for one in happened:
+        yield one
+
+
+async def _whole(work: Callable[[], Any]) -> Any:
+    """Foreign code to its very end, also where what it gives has to be awaited."""
+    value = await in_thread(work)
+    return await value if isawaitable(value) else value
 
 
 def _cancel(task: asyncio.Task[None]) -> None:

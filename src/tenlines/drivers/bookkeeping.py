@@ -11,16 +11,34 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple, cast
 
-from tenlines.core.effects import CallModel, Effect, RunnableCall, RunTools
+from tenlines.core.effects import AskHuman, CallModel, Effect, RunnableCall, RunTools, UndoCall
 from tenlines.core.limits import Limits
 from tenlines.core.transcript import Reply
 from tenlines.drivers import drafts
 from tenlines.drivers.drafts import Draft, Ended, Running
 from tenlines.drivers.recorder import Parts, Recorder
 from tenlines.errors import JournalError
-from tenlines.ports import Bound, CallContext, Invalid
+from tenlines.ports import Bound, CallContext, CarefulTool, GuardedCall, Invalid
+
+
+class Foreign(NamedTuple):
+    """A piece of foreign code that is asked something, apart from any call."""
+
+    key: str
+    work: Callable[[], Any]
+    until: float | None
+
+    def ended(self, end: Ended) -> Ended:
+        """Its end. What is meant for the program, not for the run, is raised."""
+        if isinstance(end.error, KeyboardInterrupt | SystemExit):
+            raise end.error
+        return end
+
+    def too_late(self) -> Ended:
+        """It did not come back in time, and is left behind."""
+        return Ended(error=drafts.NotInTime("it did not come back within the tool's time limit"))
 
 
 class Bookkeeping(ABC):
@@ -30,6 +48,8 @@ class Bookkeeping(ABC):
         self.parts, self.recorder, self.control = parts, Recorder(parts), parts.control
         self.running: dict[str, Running] = {}
         self.abandoned: dict[str, Running] = {}
+        self.prepared: list[tuple[Running, Bound]] = []
+        """Calls whose intent is recorded and not yet durable."""
 
     def next(self) -> Effect:
         """What the machine wants, once it knows what was said, and which calls ended that were given up."""
@@ -60,10 +80,9 @@ class Bookkeeping(ABC):
         wrong = TypeError(f"the model gave {type(end.value).__name__}, not a Reply")
         return drafts.model_failed(effect, wrong if end.error is None else end.error)
 
-    def launch(self, waiting: deque[RunnableCall], effect: RunTools) -> Iterator[Draft]:
-        """Fill the free places: all intents first, made durable together, then all starts."""
-        starts: list[tuple[Running, Bound]] = []
-        while waiting and len(self.running) + len(starts) < effect.max_parallel:
+    def prepare(self, waiting: deque[RunnableCall], effect: RunTools) -> Iterator[Draft]:
+        """Fill the free places with calls that can start, and report the intent of each."""
+        while waiting and len(self.running) + len(self.prepared) < effect.max_parallel:
             call = waiting.popleft()
             tool, now = self.parts.tools[call.name], self.parts.clock.now()
             bound = drafts.check(tool, call)
@@ -72,14 +91,47 @@ class Bookkeeping(ABC):
                 continue
             yield drafts.call_started(call)
             ctx = CallContext(call.key, call.name, drafts.deadline_of(tool, now, effect.deadline_at))
-            starts.append((Running(call, tool, ctx, now, bound.remarks, drafts.nothing), bound))
-        if not starts:
-            return
-        self.recorder.commit()
-        for running, bound in starts:
+            self.prepared.append((Running(call, tool, ctx, now, bound.remarks, drafts.nothing), bound))
+
+    def launch(self) -> None:
+        """Start what was prepared, once its intents are durable."""
+        for running, bound in self.prepared:
             key = running.call.key
             stop = self.begin(key, partial(running.tool.call, bound, running.ctx), running.tool.is_async)
             self.running[key] = running._replace(stop=stop)
+        self.prepared.clear()
+
+    # --- leave to run, and what became of calls ---
+
+    def ask(self, effect: AskHuman) -> Iterator[Draft]:
+        """What the policy says of each call; what it leaves to a person is asked."""
+        for question in effect.questions:
+            call = question.call
+            if question.about == "in_doubt":
+                yield drafts.asked(question, "it had started when the process died, and may have taken effect")
+                continue
+            tool = self.parts.tools[call.name]
+            bound = drafts.check(tool, call)
+            if isinstance(bound, Invalid):
+                yield drafts.invalid(call, bound.text)
+                continue
+            guarded = GuardedCall(tool.spec, call.arguments, self.parts.run_id, call.step, call.position)
+            yield drafts.settled(question, self.parts.permit(tool, guarded), tool)
+
+    def about_doubt(self, call: RunnableCall) -> Foreign:
+        """The question to a tool what became of its call."""
+        tool, ctx = self._careful(call)
+        return Foreign(f"reconcile:{call.key}", partial(tool.reconcile, call.arguments, ctx), ctx.deadline_at)
+
+    def about_undoing(self, effect: UndoCall) -> Foreign:
+        """The compensation of a call."""
+        tool, ctx = self._careful(effect.call)
+        work = partial(tool.undo, effect.call.arguments, effect.result, ctx)
+        return Foreign(f"undo:{effect.call.key}", work, ctx.deadline_at)
+
+    def _careful(self, call: RunnableCall) -> tuple[CarefulTool, CallContext]:
+        tool, now = cast(CarefulTool, self.parts.tools[call.name]), self.parts.clock.now()
+        return tool, CallContext(call.key, call.name, drafts.deadline_of(tool, now, None))
 
     def hands_back(self, effect: RunTools, limits: Limits) -> bool:
         """Whether calls that wait for a place go back to the machine, which says what becomes of them now."""

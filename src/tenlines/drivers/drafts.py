@@ -6,16 +6,24 @@ import traceback
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import msgspec
+
 from tenlines.core import events as ev
 from tenlines.core import outcomes
-from tenlines.core.effects import CallModel, Refusal, RunnableCall
+from tenlines.core.effects import CallModel, Question, Refusal, RunnableCall
 from tenlines.core.transcript import Part, Reply, Text
 from tenlines.errors import ProtocolRejected, ProviderError, RemoteError
 from tenlines.ports import (
+    NOT_DONE,
+    UNKNOWN,
+    Ask,
     Bound,
     CallContext,
+    Deny,
+    Edit,
     Invalid,
     ToolPort,
+    Verdict,
 )
 
 DETAIL_CHARS = 20_000
@@ -168,6 +176,67 @@ def late(running: Running, end: Ended) -> Draft:
     call = running.call
     fields = {"step": call.step, "position": call.position, "outcome": outcome, "text": text}
     return Draft(ev.LateResultArrived, fields)
+
+
+# --- leave to run, and what became of calls -----------------------------------------------------------
+
+
+def asked(question: Question, reason: str) -> Draft:
+    """A person has to decide."""
+    fields = {"digest": question.digest, "about": question.about, "reason": reason, "expires_at": question.expires_at}
+    return Draft(ev.ApprovalAsked, {**_place(question.call), **fields})
+
+
+def settled(question: Question, verdict: Verdict, tool: ToolPort) -> Draft:
+    """What the policy said of a call."""
+    fields: dict[str, Any] = {**_place(question.call), "digest": question.digest, "by": "policy"}
+    match verdict:
+        case Ask(reason):
+            return asked(question, reason)
+        case Deny(reason):
+            return Draft(ev.ApprovalGiven, {**fields, "verdict": "deny", "reason": reason})
+        case Edit(arguments, reason):
+            bound = check(tool, msgspec.structs.replace(question.call, arguments=arguments))
+            if isinstance(bound, Invalid):
+                return asked(question, f"the policy put in arguments that do not fit: {bound.text}")
+            fields.update(arguments=outcomes.canonical(arguments), reason=reason)
+    return Draft(ev.ApprovalGiven, {**fields, "verdict": "allow", "expires_at": question.expires_at})
+
+
+def reconciled(tool: ToolPort, call: RunnableCall, end: Ended) -> Draft:
+    """What a tool says, after a crash, of a call that had started."""
+    if end.value is NOT_DONE:
+        return Draft(ev.CallReconciled, {**_place(call), "verdict": "not_done"})
+    if end.error is None and end.value is not UNKNOWN:
+        done = ended(tool, call, end, ("the tool said after a crash that the call had been done",))
+        if done.kind is ev.CallReturned:
+            return done
+        end = Ended(error=RuntimeError(done.fields["text"]))
+    text = "" if end.error is None else f"{type(end.error).__name__}: {_message(end.error)}"
+    return Draft(ev.CallReconciled, {**_place(call), "verdict": "unknown", "text": text})
+
+
+def undo_started(call: RunnableCall) -> Draft:
+    """The intent to take a call back."""
+    return Draft(ev.UndoStarted, {**_place(call), "key": call.key})
+
+
+def undone(call: RunnableCall, end: Ended) -> Draft:
+    """A compensation came back."""
+    if isinstance(end.error, NotInTime):
+        return Draft(ev.CallUndone, {**_place(call), "outcome": "timeout", "text": str(end.error)})
+    if end.error is not None:
+        text = f"{type(end.error).__name__}: {_message(end.error)}"
+        return Draft(ev.CallUndone, {**_place(call), "outcome": "tool_error", "text": text})
+    return Draft(ev.CallUndone, {**_place(call), "outcome": "ok"})
+
+
+class NotInTime(Exception):
+    """Foreign code that was asked something did not come back in time."""
+
+
+def _place(call: RunnableCall) -> dict[str, Any]:
+    return {"step": call.step, "position": call.position}
 
 
 def deadline_of(tool: ToolPort, now: float, run_deadline: float | None) -> float | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -18,16 +18,27 @@ from tenlines.drivers.control import Control
 from tenlines.drivers.drafts import Draft
 from tenlines.errors import InternalError, InvalidEvent, JournalError
 from tenlines.ports import (
+    Ask,
     Clock,
     Delta,
+    GuardedCall,
     Journal,
     Observer,
     OnDelta,
     Session,
     ToolPort,
+    Verdict,
 )
 
 _log = logging.getLogger("tenlines")
+
+
+Permit: TypeAlias = Callable[[ToolPort, GuardedCall], Verdict]
+
+
+def _ask(tool: ToolPort, call: GuardedCall) -> Verdict:
+    """Where there is no policy: a person decides."""
+    return Ask()
 
 
 class Parts(NamedTuple):
@@ -43,6 +54,8 @@ class Parts(NamedTuple):
     control: Control | None = None
     opening: tuple[Draft, ...] = ()
     """What the driver records first: that the run started, or that it was taken over."""
+    permit: Permit = _ask
+    """What the policy says of a call that needs leave to run."""
 
 
 class Recorder:
@@ -64,6 +77,16 @@ class Recorder:
         """Record how the run begins or goes on. It is made durable with the first intent to act."""
         for draft in self.parts.opening:
             self.record(draft)
+
+    def claim(self) -> Parts:
+        """Open the run and make that durable at once; the parts that are left for a driver.
+
+        Raises:
+            JournalConflict: The turn of the session belongs to another run.
+        """
+        self.open()
+        self.commit()
+        return self.parts._replace(opening=())
 
     def record(self, draft: Draft) -> None:
         """Stamp, apply and journal an event.
@@ -97,12 +120,15 @@ class Recorder:
         """Make everything durable that was recorded so far. Called before acting and before waiting."""
         self.parts.journal.commit(self._run_id)
 
-    def finish(self, effect: Finish) -> None:
+    async def acommit(self) -> None:
+        """The same for asyncio."""
+        await self.parts.journal.acommit(self._run_id)
+
+    def end(self, effect: Finish) -> None:
         """Record the end, unless it is already in the log."""
         if not self.is_ended:
             fields = {"status": effect.status, "reason": effect.reason, "answer": effect.answer}
             self.record(Draft(ev.RunEnded, fields))
-        self.commit()
 
     def interrupt(self, reason: str) -> None:
         """Close the log after the program was told to stop: every open call gets its truthful result.
@@ -121,8 +147,9 @@ class Recorder:
         while isinstance(effect := self.machine.next(self.now()), RunTools):
             for refusal in effect.refusals:
                 self.record(drafts.refused(refusal))
-        assert isinstance(effect, Finish)
-        self.finish(effect)
+        if isinstance(effect, Finish):  # else there is something to undo, which the next owner does
+            self.end(effect)
+        self.commit()
 
     def result(self) -> RunResult:
         """The run as it stands."""

@@ -11,15 +11,26 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from contextvars import copy_context
 from functools import partial
+from inspect import isawaitable
 from itertools import chain
 from queue import Empty, SimpleQueue
 from threading import Event
 from typing import Any, NamedTuple
 
-from tenlines.core.effects import CallModel, Effect, Finish, RunnableCall, RunTools, Sleep
+from tenlines.core.effects import (
+    AskHuman,
+    CallModel,
+    Effect,
+    Finish,
+    Reconcile,
+    RunnableCall,
+    RunTools,
+    Sleep,
+    UndoCall,
+)
 from tenlines.core.result import RunResult
 from tenlines.drivers import drafts
-from tenlines.drivers.bookkeeping import Bookkeeping
+from tenlines.drivers.bookkeeping import Bookkeeping, Foreign
 from tenlines.drivers.drafts import Draft, Ended
 from tenlines.drivers.recorder import Parts
 from tenlines.drivers.threads import loop_thread, workers
@@ -40,7 +51,8 @@ def drive(parts: Parts) -> RunResult:
         while not isinstance(effect := driver.next(), Finish):
             for happened in driver.perform(effect):
                 recorder.record(happened)
-        recorder.finish(effect)
+        recorder.end(effect)
+        recorder.commit()
     except JournalError as error:
         driver.give_up()
         return recorder.failed(error)
@@ -76,6 +88,12 @@ class _Driver(Bookkeeping):
                 return self.call_model(effect)
             case RunTools():
                 return self.run_tools(effect)
+            case AskHuman():
+                return self.ask(effect)
+            case Reconcile():
+                return self.reconcile(effect)
+            case UndoCall():
+                return self.undo(effect)
             case Sleep(until):
                 self.recorder.commit()
                 self.sleep(until)
@@ -152,10 +170,11 @@ class _Driver(Bookkeeping):
         """Calls in threads, at most `max_parallel` at once; each result is reported as it arrives."""
         waiting, limits = deque(effect.calls), self.parts.machine.state.limits
         while waiting or self.running:
-            yield from self.launch(waiting, effect)
+            yield from self.prepare(waiting, effect)
+            self.recorder.commit()
+            self.launch()
             if not self.running:
                 continue
-            self.recorder.commit()
             arrival = self._next_arrival(self.earliest())
             if isinstance(arrival, _Arrival):
                 yield from self._arrived(arrival)
@@ -184,6 +203,35 @@ class _Driver(Bookkeeping):
             if isinstance(arrival, _Arrival):
                 yield from self._arrived(arrival)
         self.give_up()
+
+    # --- questions to tools ---------------------------------------------------------------------------
+
+    def reconcile(self, effect: Reconcile) -> Iterator[Draft]:
+        """Ask what became of calls before a crash."""
+        self.recorder.commit()
+        for call in effect.calls:
+            end = yield from self._consult(self.about_doubt(call))
+            yield drafts.reconciled(self.parts.tools[call.name], call, end)
+
+    def undo(self, effect: UndoCall) -> Iterator[Draft]:
+        """Take back one call."""
+        yield drafts.undo_started(effect.call)
+        self.recorder.commit()
+        end = yield from self._consult(self.about_undoing(effect))
+        yield drafts.undone(effect.call, end)
+
+    def _consult(self, foreign: Foreign) -> Generator[Draft, None, Ended]:
+        """Wait for foreign code that was asked something. A cancel does not end it: half an undo helps nobody."""
+        self.begin(foreign.key, partial(_whole, foreign.work))
+        while True:
+            arrival = self._next_arrival(foreign.until)
+            if arrival is None:
+                return foreign.too_late()
+            if isinstance(arrival, _Arrival):
+                if arrival.key == foreign.key:
+                    return foreign.ended(arrival.end)
+                yield from self.late(arrival.key, arrival.end)
+                yield from self.heard()
 
     # --- waiting ------------------------------------------------------------------------------------
 
@@ -220,6 +268,12 @@ class _Driver(Bookkeeping):
         """Wait for nothing any more. The machine says what that means for each call."""
         for key in list(self.running):
             self.abandon(key)
+
+
+def _whole(work: Callable[[], Any]) -> Any:
+    """Foreign code to its very end, also where what it gives has to be awaited."""
+    value = work()
+    return loop_thread.wait_for(value) if isawaitable(value) else value
 
 
 async def _deliver(call: Callable[[], Any], key: str, put: Callable[[_Arrival], None]) -> None:

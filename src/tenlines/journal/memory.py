@@ -39,7 +39,8 @@ class MemoryJournal:
         """Nothing to do: memory holds what it was given."""
 
     async def acommit(self, run_id: str) -> None:
-        """The same."""
+        """The same for asyncio."""
+        self.commit(run_id)
 
     def read(self, run_id: str, from_seq: int = 0) -> Iterator[AnyEvent]:
         """The events of a run, in order."""
