@@ -6,10 +6,9 @@ All stores write the same rows, so that what one has can be moved to another byt
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
-
-import msgspec
+from typing import NamedTuple
 
 from tenlines.core import codec
 from tenlines.core.events import SCHEMA, AnyEvent, ModelReplied, RunEnded, RunResumed, RunStarted, UndoRequested
@@ -18,12 +17,19 @@ from tenlines.errors import JournalDamaged, JournalFormatError
 LARGE_EVENT = 4096
 """Bytes of an event's text from which its large strings go out of line."""
 LARGE_TEXT = 1024
-"""Characters of a string that is large."""
+"""Bytes of a string, as it stands in the JSON text, that is large."""
 MARK = "\x00"
 """A string that begins so, in a row with blobs, is the digest of the text that stands there."""
+BLOB_BYTES = 32
+"""Length of a blob's digest."""
 
 Blobs = Mapping[bytes, bytes]
-"""Digest -> the text that it stands for, as UTF-8."""
+"""Digest -> what stands between the quotes of the string, as in the JSON text."""
+
+_NONE: Blobs = {}
+_STRING = re.compile(rb'"([^"\\]*+(?:\\.[^"\\]*+)*+)"')
+_WRITTEN_MARK = rb"\u0000"
+"""How the encoder writes `MARK`."""
 
 
 class Row(NamedTuple):
@@ -54,12 +60,13 @@ class Change(NamedTuple):
 
 def row_of(run_id: str, event: AnyEvent) -> tuple[Row, Blobs]:
     """An event as a row, and the texts that it keeps out of line."""
-    body, kind = codec.encode(event), type(event).__name__
-    blobs: Blobs = {}
+    body, blobs = codec.encode(event), _NONE
     if len(body) > LARGE_EVENT:
         body, blobs = pack(body)
-    text = body.decode()
-    return Row(run_id, event.seq, event.at, SCHEMA, kind, text, digest_of(run_id, event.seq, text), tuple(blobs)), blobs
+    text, out_of_line = body.decode(), tuple(blobs)
+    digest = digest_of(run_id, event.seq, SCHEMA, text, out_of_line)
+    row = Row(run_id, event.seq, float(event.at), SCHEMA, type(event).__name__, text, digest, out_of_line)
+    return row, blobs
 
 
 def event_of(row: Row, blobs: Blobs) -> AnyEvent:
@@ -69,49 +76,64 @@ def event_of(row: Row, blobs: Blobs) -> AnyEvent:
         JournalDamaged: The row, or a text that it keeps out of line, is not what was written.
         JournalFormatError: It was written by a newer version.
     """
-    where = f"event {row.seq} of run {row.run_id}"
-    if digest_of(row.run_id, row.seq, row.body) != row.digest:
-        raise JournalDamaged(f"{where} is damaged: its text does not match its digest")
+    run_id, seq, at, schema, kind, body, digest, out_of_line = row
+    if digest_of(run_id, seq, schema, body, out_of_line) != digest:
+        raise JournalDamaged(f"{_place(row)} is damaged: its text does not match its digest")
     try:
-        body: bytes | str = unpack(row.body, blobs) if row.blobs else row.body
-        event = codec.decode(body, row.schema)
+        event = codec.decode(unpack(body, blobs) if out_of_line else body, schema)
     except KeyError as missing:
-        raise JournalDamaged(f"{where} is damaged: the text {missing} that it keeps out of line is missing") from None
+        name = missing.args[0].hex()[:16]
+        raise JournalDamaged(f"{_place(row)} is damaged: the text {name}, kept out of line, is missing") from None
     except JournalFormatError as error:
-        raise JournalFormatError(f"{where}: {error}") from error
-    if event.seq != row.seq:
-        raise JournalDamaged(f"{where} is damaged: its text is that of event {event.seq}")
+        raise JournalFormatError(f"{_place(row)}: {error}") from error
+    if (event.seq, event.at, type(event).__name__) != (seq, at, kind):
+        raise JournalDamaged(f"{_place(row)} is damaged: its columns do not say what its text says")
     return event
 
 
-def digest_of(run_id: str, seq: int, body: str) -> bytes:
-    """16 bytes that prove a row: its place and its text."""
-    return hashlib.blake2b(f"{run_id}\n{seq}\n{body}".encode(), digest_size=16).digest()
+def _place(row: Row) -> str:
+    return f"event {row.seq} of run {row.run_id}"
+
+
+def digest_of(run_id: str, seq: int, schema: int, body: str, blobs: tuple[bytes, ...] = ()) -> bytes:
+    """16 bytes that prove a row: its place, its format and its text."""
+    line = f"{run_id}\n{seq}\n{schema}\n{body}".encode(errors="surrogatepass")
+    return hashlib.blake2b(line + b"".join(blobs) if blobs else line, digest_size=16).digest()
 
 
 def blob_digest(text: bytes) -> bytes:
     """32 bytes that name a text by its content."""
-    return hashlib.blake2b(text, digest_size=32).digest()
+    return hashlib.blake2b(text, digest_size=BLOB_BYTES).digest()
+
+
+def joined(names: tuple[bytes, ...]) -> bytes | None:
+    """Digests of blobs as one column; None where there are none."""
+    return b"".join(names) or None
+
+
+def parted(column: object) -> tuple[bytes, ...]:
+    """The digests again. Of a column that is damaged they are wrong ones, which the digest of the row notices."""
+    if not column:
+        return ()
+    if not isinstance(column, bytes):
+        return (b"damaged",)
+    return tuple(column[at : at + BLOB_BYTES] for at in range(0, len(column), BLOB_BYTES))
 
 
 def pack(body: bytes) -> tuple[bytes, Blobs]:
-    """Put the large strings of a JSON text out of line."""
+    """Put the large strings of a JSON text out of line. What is not a string stays as it is, to the byte."""
     blobs: dict[bytes, bytes] = {}
 
-    def out(value: Any) -> Any:
-        if isinstance(value, str):
-            if len(value) < LARGE_TEXT and not value.startswith(MARK):
-                return value
-            text = value.encode()
-            name = blob_digest(text)
-            blobs[name] = text
-            return MARK + name.hex()
-        if isinstance(value, dict):
-            return {key: out(one) for key, one in value.items()}
-        return [out(one) for one in value] if isinstance(value, list) else value
+    def out(string: re.Match[bytes]) -> bytes:
+        text = string[1]
+        if len(text) < LARGE_TEXT and not text.startswith(_WRITTEN_MARK):
+            return string[0]
+        name = blob_digest(text)
+        blobs[name] = text
+        return b'"%b%b"' % (_WRITTEN_MARK, name.hex().encode())
 
-    packed = msgspec.json.encode(out(msgspec.json.decode(body)))
-    return (packed, blobs) if blobs else (body, {})
+    packed = _STRING.sub(out, body)
+    return packed, blobs
 
 
 def unpack(body: str, blobs: Blobs) -> bytes:
@@ -121,14 +143,13 @@ def unpack(body: str, blobs: Blobs) -> bytes:
         KeyError: A text is not among `blobs`.
     """
 
-    def back(value: Any) -> Any:
-        if isinstance(value, str):
-            return blobs[bytes.fromhex(value[1:])].decode() if value.startswith(MARK) else value
-        if isinstance(value, dict):
-            return {key: back(one) for key, one in value.items()}
-        return [back(one) for one in value] if isinstance(value, list) else value
+    def back(string: re.Match[bytes]) -> bytes:
+        text = string[1]
+        if not text.startswith(_WRITTEN_MARK):
+            return string[0]
+        return b'"%b"' % blobs[bytes.fromhex(text[len(_WRITTEN_MARK) :].decode())]
 
-    return msgspec.json.encode(back(msgspec.json.decode(body)))
+    return _STRING.sub(back, body.encode())
 
 
 def check_blob(name: bytes, text: bytes) -> bytes:
