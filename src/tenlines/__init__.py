@@ -7,17 +7,24 @@ from tenlines.core.result import RunResult
 from tenlines.core.transcript import File, Image, Json, Reply, Text, ToolCall, Usage
 from tenlines.drivers.control import Control
 from tenlines.errors import ConfigError, RunStopped, TenlinesError
-from tenlines.ports import CallContext, Delta
+from tenlines.ports import NOT_DONE, UNKNOWN, Ask, CallContext, Delta, Deny, Edit, GuardedCall
+from tenlines.session import Session
 from tenlines.teaching import agent_loop, run_agent
 from tenlines.tools import Tool, tool
 
 __all__ = [
+    "NOT_DONE",
+    "UNKNOWN",
     "Agent",
+    "Ask",
     "CallContext",
     "ConfigError",
     "Control",
     "Delta",
+    "Deny",
+    "Edit",
     "File",
+    "GuardedCall",
     "Image",
     "Json",
     "Limits",
@@ -28,6 +35,7 @@ __all__ = [
     "Run",
     "RunResult",
     "RunStopped",
+    "Session",
     "Settings",
     "TenlinesError",
     "Text",

@@ -8,8 +8,9 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Any, TypeAlias
 
 import msgspec
@@ -20,17 +21,21 @@ from tenlines.core.history import mend
 from tenlines.core.limits import Limits
 from tenlines.core.machine import Machine
 from tenlines.core.replay import fold
-from tenlines.core.result import RunResult
+from tenlines.core.result import PendingCall, RunResult
+from tenlines.core.state import Phase
 from tenlines.core.transcript import Message, Part, System, User
-from tenlines.drivers import aio, sync
+from tenlines.drivers import aio, decisions, sync
 from tenlines.drivers.control import Control
+from tenlines.drivers.decisions import Decision
 from tenlines.drivers.drafts import Draft
 from tenlines.drivers.recorder import Parts
 from tenlines.errors import ConfigError, stopped
 from tenlines.journal import open_journal
+from tenlines.journal.owner import new_owner
 from tenlines.models.resolve import resolve
-from tenlines.ports import Clock, Delta, Journal, Model, Observer, SystemClock, ToolPort
+from tenlines.ports import Clock, Delta, Invalid, Journal, Model, Observer, Policy, SystemClock, ToolPort
 from tenlines.tools.load import as_tools
+from tenlines.tools.policy import as_policy, settle
 from tenlines.wire.plain import read_history, read_messages
 
 History: TypeAlias = Iterable[Message | Mapping[str, Any]]
@@ -49,6 +54,9 @@ class Agent:
         name: How runs of this agent are called in the journal.
         journal: A file, `"memory"`, or a `Journal`; by default a SQLite file in the user's state directory.
         observers: Who sees the events of every run.
+        policy: Who may let calls run: a function of the call (`GuardedCall`) that says `"allow"`, `"deny"`, `"ask"`,
+            `Deny(reason)`, `Ask(reason)`, `Edit(arguments)` or None (then the tool's own `approve` decides); or a dict
+            of name patterns to these. With a policy, every call needs leave, and who gave it is in the journal.
         clock: Where the time comes from.
 
     Raises:
@@ -66,6 +74,7 @@ class Agent:
         name: str = "agent",
         journal: Journal | str | Path | None = None,
         observers: Sequence[Observer] = (),
+        policy: Any = None,
         clock: Clock | None = None,
     ) -> None:
         self.model: Model = resolve(model)
@@ -74,6 +83,7 @@ class Agent:
         base = settings or Settings()
         self.settings = base if limits is None else msgspec.structs.replace(base, limits=limits)
         self.observers, self.clock = tuple(observers), clock or SystemClock()
+        self.policy: Policy | None = as_policy(policy)
         self._journal = journal
         forced = self.settings.tool_choice
         if forced not in ("auto", "none", "required") and forced not in self.tools:
@@ -110,7 +120,7 @@ class Agent:
             RunStopped: The run ended without an answer; `.result` has everything.
             KeyboardInterrupt: As it came, after the log was closed.
         """
-        return _outcome(sync.drive(self._begin(task, messages, limits, control)), raise_on_stop)
+        return outcome(sync.drive(self._begin(task, messages, limits, control)), raise_on_stop)
 
     async def run(
         self,
@@ -122,7 +132,7 @@ class Agent:
         raise_on_stop: bool = True,
     ) -> RunResult:
         """The same as `run_sync`, for asyncio."""
-        return _outcome(await aio.drive(self._begin(task, messages, limits, control)), raise_on_stop)
+        return outcome(await aio.drive(self._begin(task, messages, limits, control)), raise_on_stop)
 
     def stream(self, task: str | Sequence[Part] | None, *, messages: History = (), limits: Limits | None = None) -> Run:
         """Start a run that is watched: `async for event in agent.stream(task)`.
@@ -152,7 +162,7 @@ class Agent:
             RunNotFound: The journal has no such run.
             RunStopped: As in `run_sync`.
         """
-        return _outcome(sync.drive(self._reopen(run_id, limits, control)), raise_on_stop)
+        return outcome(sync.drive(self._reopen(run_id, limits, control)), raise_on_stop)
 
     async def resume(
         self,
@@ -163,7 +173,112 @@ class Agent:
         raise_on_stop: bool = True,
     ) -> RunResult:
         """The same as `resume_sync`, for asyncio."""
-        return _outcome(await aio.drive(self._reopen(run_id, limits, control)), raise_on_stop)
+        return outcome(await aio.drive(self._reopen(run_id, limits, control)), raise_on_stop)
+
+    # --- people -------------------------------------------------------------------------------------
+
+    def pending(self, run_id: str) -> tuple[PendingCall, ...]:
+        """The calls of a run that wait for somebody's decision."""
+        return decisions.pending(self.journal, run_id)
+
+    def approve(
+        self,
+        run_id: str,
+        call: str | None = None,
+        *,
+        by: str = "",
+        arguments: Mapping[str, Any] | None = None,
+        digest: str | None = None,
+    ) -> tuple[PendingCall, ...]:
+        """Allow a call of a run that is `awaiting_approval`. It runs when the run is resumed, by whatever process.
+
+        Args:
+            call: Its place (`"2.1"`: step 2, first call), its id, or the name of its tool; None where only one waits.
+            by: Who allows it; recorded.
+            arguments: What it shall run with in place of what the model wrote. The model is told.
+            digest: `PendingCall.digest` of what was looked at, so that nothing else can be allowed.
+
+        Returns:
+            The calls that still wait.
+
+        Raises:
+            ApprovalRefused: No such call waits, it is another one by now, or the time is over.
+            ConfigError: The tool does not take these arguments.
+        """
+        changed = None if arguments is None else dict(arguments)
+        if changed is not None:
+            self._check_edit(decisions.find(self.pending(run_id), run_id, call).name, changed)
+        decision = Decision("allow", by, "", changed, digest)
+        return decisions.decide(self.journal, self.clock, run_id, call, decision)
+
+    def deny(
+        self, run_id: str, call: str | None = None, *, by: str = "", reason: str = "", digest: str | None = None
+    ) -> tuple[PendingCall, ...]:
+        """Forbid a call of a run that is `awaiting_approval`; the model is told `reason`. The rest as in `approve`."""
+        return decisions.decide(self.journal, self.clock, run_id, call, Decision("deny", by, reason, None, digest))
+
+    def _check_edit(self, name: str, arguments: dict[str, Any]) -> None:
+        tool = self.tools.get(name)
+        bound = None if tool is None else tool.check(arguments)
+        if isinstance(bound, Invalid):
+            raise ConfigError(f"these arguments cannot be put in place: {bound.text}")
+
+    def undo_sync(self, run_id: str, *, by: str = "", reason: str = "", control: Control | None = None) -> RunResult:
+        """Take back what a run did: the `undo` of each of its calls, in reverse order. A run that is open is ended.
+
+        Doing it again undoes what could not be undone, and nothing twice. `result.undone` says what came of it,
+        `result.standing` what still stands.
+
+        Raises:
+            RunNotFound: The journal has no such run.
+        """
+        if stopping := self._stopping(run_id, control):
+            _unless_lost(sync.drive(stopping))
+        return _unless_lost(sync.drive(self._undoing(run_id, by, reason, control)))
+
+    async def undo(self, run_id: str, *, by: str = "", reason: str = "", control: Control | None = None) -> RunResult:
+        """The same as `undo_sync`, for asyncio."""
+        if stopping := self._stopping(run_id, control):
+            _unless_lost(await aio.drive(stopping))
+        return _unless_lost(await aio.drive(self._undoing(run_id, by, reason, control)))
+
+    # --- another continuation -------------------------------------------------------------------------
+
+    def fork_sync(
+        self,
+        run_id: str,
+        at: int,
+        task: str | Sequence[Part] | None = None,
+        *,
+        limits: Limits | None = None,
+        control: Control | None = None,
+        raise_on_stop: bool = True,
+    ) -> RunResult:
+        """Start a new run from another's transcript as it stood before its step `at`. The other stays as it is.
+
+        Args:
+            at: Number of the step that is made anew, from 1; one more than the run has goes on from its end.
+            task: Something more to say first; None to only ask again.
+
+        Raises:
+            RunNotFound: The journal has no such run.
+            ConfigError: It never came to that step.
+            RunStopped: As in `run_sync`.
+        """
+        return outcome(sync.drive(self._fork(run_id, at, task, limits, control)), raise_on_stop)
+
+    async def fork(
+        self,
+        run_id: str,
+        at: int,
+        task: str | Sequence[Part] | None = None,
+        *,
+        limits: Limits | None = None,
+        control: Control | None = None,
+        raise_on_stop: bool = True,
+    ) -> RunResult:
+        """The same as `fork_sync`, for asyncio."""
+        return outcome(await aio.drive(self._fork(run_id, at, task, limits, control)), raise_on_stop)
 
     # --- wiring -------------------------------------------------------------------------------------
 
@@ -174,6 +289,7 @@ class Agent:
         limits: Limits | None,
         control: Control | None,
         watchers: tuple[Observer, ...] = (),
+        place: Mapping[str, Any] = MappingProxyType({}),
     ) -> Parts:
         said, remarks = read_history([*messages])
         if task is not None:
@@ -190,21 +306,60 @@ class Agent:
             "agent": self.name,
             "model": self.model.name,
             "messages": history.messages,
-            "tools": tuple(one.spec for one in self.tools.values()),
+            "tools": self._specs(),
             "settings": settings,
             "repairs": remarks + history.repairs,
+            "owner": new_owner(),
+            **place,
         }
         parts = self._parts(Machine(), run_id, control, (Draft(ev.RunStarted, start),))
         return parts._replace(observers=(*self.observers, *watchers))
 
+    def _fork(
+        self,
+        run_id: str,
+        at: int,
+        task: str | Sequence[Part] | None,
+        limits: Limits | None,
+        control: Control | None,
+    ) -> Parts:
+        history = transcript_before(self.journal.read(run_id), at)
+        if history is None:
+            raise ConfigError(
+                f"run {run_id} never came to step {at}: name one that it began, or the one after its last"
+            )
+        return self._begin(task, history, limits, control, place={"origin": f"{run_id}@{at}"})
+
     def _reopen(self, run_id: str, limits: Limits | None, control: Control | None) -> Parts:
         machine = fold(self.journal.read(run_id))
-        ended = machine.state.ended
-        if ended is not None and ended.status == "answered":
+        state = machine.state
+        if state.phase is Phase.ENDED and state.ended is not None and state.ended.status == "answered":
             return self._parts(machine, run_id, control, ())
-        resumed = Draft(ev.RunResumed, {"tools": tuple(one.spec for one in self.tools.values())})
         raised = () if limits is None else (Draft(ev.LimitsRaised, {"limits": limits}),)
-        return self._parts(machine, run_id, control, (resumed, *raised))
+        return self._parts(machine, run_id, control, (self._taking_up(), *raised))
+
+    def _stopping(self, run_id: str, control: Control | None) -> Parts | None:
+        """Parts that end an open run; None where it has ended, or is being undone already."""
+        machine = fold(self.journal.read(run_id))
+        if machine.state.phase is Phase.UNDOING or (machine.state.phase is Phase.ENDED and not machine.state.exchange):
+            return None
+        stop = Draft(ev.CancelRequested, {"mode": "now", "reason": "the run is undone"})
+        return self._parts(machine, run_id, control, (self._taking_up(), stop))
+
+    def _undoing(self, run_id: str, by: str, reason: str, control: Control | None) -> Parts:
+        machine = fold(self.journal.read(run_id))
+        request = {"by": by, "reason": reason, "tools": self._specs(), "owner": new_owner()}
+        is_under_way = machine.state.phase is Phase.UNDOING
+        opening = self._taking_up() if is_under_way else Draft(ev.UndoRequested, request)
+        return self._parts(machine, run_id, control, (opening,))
+
+    def _taking_up(self) -> Draft:
+        return Draft(ev.RunResumed, {"tools": self._specs(), "owner": new_owner()})
+
+    def _specs(self) -> tuple[ev.ToolSpec, ...]:
+        """The tools as the machine knows them. With a policy, every call needs leave."""
+        specs = tuple(one.spec for one in self.tools.values())
+        return specs if self.policy is None else tuple(msgspec.structs.replace(spec, approve=True) for spec in specs)
 
     def _parts(self, machine: Machine, run_id: str, control: Control | None, opening: tuple[Draft, ...]) -> Parts:
         return Parts(
@@ -217,6 +372,7 @@ class Agent:
             self.observers,
             control,
             opening,
+            partial(settle, self.policy),
         )
 
 
@@ -249,7 +405,7 @@ class Run:
         Raises:
             RunStopped: The run ended without an answer.
         """
-        return _outcome(await self._started(), raise_on_stop)
+        return outcome(await self._started(), raise_on_stop)
 
     def __await__(self) -> Any:
         return self.result().__await__()
@@ -263,7 +419,7 @@ class Run:
             if not task.done():
                 task.cancel()
                 await asyncio.wait([task])
-        _outcome(task.result(), True)
+        outcome(task.result(), True)
 
     async def __aenter__(self) -> Run:
         self._started()
@@ -309,7 +465,24 @@ def new_run_id() -> str:
     return "".join(secrets.choice(alphabet) for _ in range(12))
 
 
-def _outcome(result: RunResult, raise_on_stop: bool) -> RunResult:
+def transcript_before(log: Iterable[AnyEvent], step: int) -> tuple[Message, ...] | None:
+    """The transcript as the model was sent it for that step; None where the run never came to it."""
+    machine = Machine()
+    for event in log:
+        if isinstance(event, ev.StepStarted) and event.step == step:
+            break
+        machine.apply(event)
+    state = machine.state
+    return tuple(state.messages) if state.account.steps + 1 == step and state.exchange is None else None
+
+
+def _unless_lost(result: RunResult) -> RunResult:
+    """The result, unless the journal failed."""
+    return outcome(result, result.status == "journal_error")
+
+
+def outcome(result: RunResult, raise_on_stop: bool) -> RunResult:
+    """The result; or the exception for it, where there is no answer and that was asked for."""
     if raise_on_stop and result.status not in ("answered", "awaiting_approval"):
         raise stopped(result)
     return result

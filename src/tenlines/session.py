@@ -1,0 +1,103 @@
+"""A conversation of several tasks: a chain of runs, each of which goes on from where the one before it ended.
+
+Each run has its own log, limits and end. Who may have the next turn is decided by the journal, in the same write that
+stores the run's first event: of two that want it, one is told that the session is busy, and nothing of it is stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tenlines.agent import Agent, outcome
+from tenlines.core.limits import Limits
+from tenlines.core.replay import fold
+from tenlines.core.result import RunResult
+from tenlines.core.transcript import Message, Part
+from tenlines.drivers import aio, sync
+from tenlines.drivers.control import Control
+from tenlines.drivers.recorder import Parts, Recorder
+from tenlines.errors import ConfigError, JournalConflict, SessionBusy
+from tenlines.journal.owner import is_alive
+from tenlines.ports import RunSummary
+
+
+class Session:
+    """A conversation with an agent, by name, in the agent's journal.
+
+    Any process can go on with it. One task at a time: while a run of it is open, the session is busy.
+
+    Args:
+        agent: Who answers. Another process, or a later turn, may use another agent.
+        name: The name of the conversation in the journal.
+    """
+
+    def __init__(self, agent: Agent, name: str) -> None:
+        if not name.strip():
+            raise ConfigError("a session needs a name")
+        self.agent, self.name = agent, name
+
+    @property
+    def runs(self) -> list[RunSummary]:
+        """Its runs, the newest first."""
+        return self.agent.journal.runs(session=self.name)
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """The conversation so far."""
+        last = self._last()
+        return () if last is None else tuple(fold(self.agent.journal.read(last.run_id)).state.messages)
+
+    def run_sync(
+        self,
+        task: str | Sequence[Part],
+        *,
+        limits: Limits | None = None,
+        control: Control | None = None,
+        raise_on_stop: bool = True,
+    ) -> RunResult:
+        """Do the next task of the conversation.
+
+        Raises:
+            SessionBusy: Another run of it is open. Nothing was stored; the message says what to do.
+            RunStopped: As in `Agent.run_sync`.
+        """
+        return outcome(sync.drive(self._claim(task, limits, control)), raise_on_stop)
+
+    async def run(
+        self,
+        task: str | Sequence[Part],
+        *,
+        limits: Limits | None = None,
+        control: Control | None = None,
+        raise_on_stop: bool = True,
+    ) -> RunResult:
+        """The same as `run_sync`, for asyncio."""
+        return outcome(await aio.drive(self._claim(task, limits, control)), raise_on_stop)
+
+    def _last(self) -> RunSummary | None:
+        return next(iter(self.agent.journal.runs(1, session=self.name)), None)
+
+    def _claim(self, task: str | Sequence[Part], limits: Limits | None, control: Control | None) -> Parts:
+        last, turn = self._last(), 1
+        history: tuple[Message, ...] = ()
+        if last is not None:
+            if last.status in ("open", "awaiting_approval"):
+                raise SessionBusy(_why_busy(self.name, last), last.run_id)
+            turn = last.turn + 1
+            history = tuple(fold(self.agent.journal.read(last.run_id)).state.messages)
+        place = {"session": self.name, "turn": turn}
+        parts = self.agent._begin(task, history, limits, control, place=place)
+        try:
+            return Recorder(parts).claim()
+        except JournalConflict as error:
+            raise SessionBusy(f"the session {self.name!r} is busy: another run took the turn first") from error
+
+
+def _why_busy(name: str, last: RunSummary) -> str:
+    """What keeps the session, and the next move."""
+    what = f"the session {name!r} is busy: its run {last.run_id}"
+    if last.status == "awaiting_approval":
+        return f"{what} waits for somebody's decision; approve or deny it, then resume it"
+    if is_alive(last.owner) is False:
+        return f"{what} was cut off when its process died; resume it first"
+    return f"{what} is still being worked on; wait for it, or cancel it"
