@@ -21,6 +21,8 @@ FILE_MODULE = "_tenlines_file_"
 """Modules that were loaded from a file are named so: nobody can import them by name."""
 
 _PORT = ("check", "call", "render", "is_async", "is_killable")
+_CAREFUL = {"approve": "permit", "undoable": "undo", "reconcilable": "reconcile"}
+"""What the spec says -> the method that a tool then has."""
 _count = itertools.count(1)
 
 
@@ -59,11 +61,7 @@ def _from_thing(thing: Any) -> ToolPort:
     if isinstance(thing, Tool):
         return _checked(thing)
     if not isinstance(thing, type) and isinstance(getattr(thing, "spec", None), ToolSpec):
-        missing = [name for name in _PORT if not hasattr(thing, name)]
-        if missing:
-            raise ConfigError(f"tool {thing.spec.name!r} lacks {', '.join(missing)}: see tenlines.ports.ToolPort")
-        port: ToolPort = thing
-        return port
+        return _port(thing, thing.spec)
     if isinstance(thing, type):
         raise ConfigError(f"{thing.__name__} is a class: pass an object of it with `__call__`, or its bound methods")
     if callable(thing):
@@ -72,6 +70,16 @@ def _from_thing(thing: Any) -> ToolPort:
         f"{_described(thing)} cannot be a tool: pass a function with types, something made by @tool, a bound method, "
         "or a dict of functions"
     )
+
+
+def _port(thing: Any, spec: ToolSpec) -> ToolPort:
+    promised = [method for flag, method in _CAREFUL.items() if getattr(spec, flag)]
+    missing = [name for name in (*_PORT, *promised) if not hasattr(thing, name)]
+    if missing:
+        port = "ToolPort" if set(missing) & set(_PORT) else "CarefulTool"
+        raise ConfigError(f"tool {spec.name!r} lacks {', '.join(missing)}: see tenlines.ports.{port}")
+    made: ToolPort = thing
+    return made
 
 
 def _from_dict(table: Mapping[str, Any]) -> list[ToolPort]:

@@ -56,11 +56,18 @@ def unwrap(function: Callable[..., Any]) -> Callable[..., Any]:
     return inner
 
 
-def read(tool: str, function: Callable[..., Any], names: Mapping[str, Any] = _NO_NAMES) -> Signature:
-    """Read the signature of a function.
+def takes_self(function: Callable[..., Any]) -> bool:
+    """Whether it is a method as it stands in a class, which has to be bound before it can be called."""
+    if not isinstance(function, types.FunctionType):
+        return False
+    return next(iter(inspect.signature(function).parameters), "") in ("self", "cls")
+
+
+def read(who: str, function: Callable[..., Any], names: Mapping[str, Any] = _NO_NAMES) -> Signature:
+    """Read the signature of a function that is called with arguments by name.
 
     Args:
-        tool: Name of the tool, for messages.
+        who: What it is, for messages: `tool 'pay'`.
         function: Anything that can be called.
         names: Local names of the place where it was defined, for types that are defined beside it.
 
@@ -70,25 +77,25 @@ def read(tool: str, function: Callable[..., Any], names: Mapping[str, Any] = _NO
     try:
         listed = list(inspect.signature(function).parameters.values())
     except (ValueError, TypeError) as error:
-        raise ConfigError(f"tool {tool!r}: its parameters cannot be read ({error}): wrap it in a def") from error
-    takes_self = bool(listed) and listed[0].name in ("self", "cls") and isinstance(function, types.FunctionType)
+        raise ConfigError(f"{who}: its parameters cannot be read ({error}): wrap it in a def") from error
+    is_method = takes_self(function)
     fixed = function.keywords if isinstance(function, functools.partial) else {}
     parameters, context_name, extra = list[Parameter](), "", None
-    for one in listed[1:] if takes_self else listed:
-        _refuse_positional(tool, one)
+    for one in listed[1:] if is_method else listed:
+        _refuse_positional(who, one)
         if one.name in fixed:
             continue  # set by the program: the model neither sees nor overrides it
         parameter = Parameter(one.name, resolve(one.annotation, function, names), one.default)
         if is_context(parameter.annotation):
             if context_name:
-                raise ConfigError(f"tool {tool!r} asks for a CallContext twice: {context_name!r} and {one.name!r}")
+                raise ConfigError(f"{who} asks for a CallContext twice: {context_name!r} and {one.name!r}")
             context_name = one.name
         elif one.kind is one.VAR_KEYWORD:
             extra = parameter
         else:
             parameters.append(parameter)
     hidden = _hidden(function, {one.name for one in parameters}) if extra is not None else ()
-    return Signature(tuple(parameters), context_name, extra, takes_self, hidden)
+    return Signature(tuple(parameters), context_name, extra, is_method, hidden)
 
 
 def _hidden(function: Callable[..., Any], shown: set[str]) -> tuple[str, ...]:
@@ -96,15 +103,15 @@ def _hidden(function: Callable[..., Any], shown: set[str]) -> tuple[str, ...]:
     return tuple(one.name for one in all_of_them if one.kind is not one.VAR_KEYWORD and one.name not in shown)
 
 
-def _refuse_positional(tool: str, one: inspect.Parameter) -> None:
+def _refuse_positional(who: str, one: inspect.Parameter) -> None:
     if one.kind is one.POSITIONAL_ONLY:
         raise ConfigError(
-            f"tool {tool!r}: parameter {one.name!r} is positional-only, and models pass arguments by name: "
+            f"{who}: parameter {one.name!r} is positional-only, and arguments are passed by name: "
             "remove the `/`, or wrap the function in a def"
         )
     if one.kind is one.VAR_POSITIONAL:
         raise ConfigError(
-            f"tool {tool!r}: parameter '*{one.name}' takes arguments without names, and models pass them by name: "
+            f"{who}: parameter '*{one.name}' takes arguments without names, and they are passed by name: "
             f"use one parameter of the type list, for example `{one.name}: list[str]`"
         )
 

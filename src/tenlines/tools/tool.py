@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import copy
-import functools
-import inspect
-import re
 import sys
 import threading
 import types
 from collections.abc import Awaitable, Callable, Mapping
 from contextvars import copy_context
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, TypedDict, TypeVar, Unpack, overload
 
 import msgspec
@@ -20,119 +16,20 @@ import msgspec
 from tenlines.core.events import ToolSpec
 from tenlines.core.transcript import JsonObject
 from tenlines.errors import ConfigError
-from tenlines.ports import Bound, CallContext, Invalid, Rendered
-from tenlines.tools import problems, signature
+from tenlines.ports import Allow, Bound, CallContext, GuardedCall, Invalid, Opinion, Rendered
+from tenlines.tools import problems
+from tenlines.tools.careful import Approve, Beside
+from tenlines.tools.plan import CHARS_PER_TOKEN, Options, Plan, docstring
 from tenlines.tools.render import render
-from tenlines.tools.signature import Signature
+from tenlines.tools.signature import EMPTY
 
 if TYPE_CHECKING:
     from tenlines.tools.isolated import Location
-    from tenlines.tools.schema import Schema
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-NAME = re.compile(r"[a-zA-Z_][A-Za-z0-9_-]{0,63}")
-"""What every provider accepts as the name of a tool."""
-CHARS_PER_TOKEN = 4
-MIN_RESULT = 100
-"""Tokens. Below this there is no room to say what is missing."""
-
 _encode = msgspec.json.Encoder().encode
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """What `@tool` was told."""
-
-    name: str | None = None
-    description: str | None = None
-    read_only: bool = False
-    idempotent: bool = False
-    repeatable: bool = False
-    final: bool = False
-    timeout_s: float | None = None
-    isolate: bool = False
-    max_result: int = 8_000
-    extra: Literal["refuse", "ignore"] = "refuse"
-
-
-class _Plan:
-    """What is known of a function, shared by all objects that it is bound to. The schema is built at first need."""
-
-    is_classmethod = False
-    source = ""
-
-    def __init__(self, function: Callable[..., Any], options: Options, names: Mapping[str, Any]) -> None:
-        self.options, self.function = options, function
-        self.name = _name_of(function, options.name)
-        self.is_async = _is_async(function)
-        _refuse_options(self.name, options)
-        _refuse_generators(self.name, function)
-        self.signature: Signature = signature.read(self.name, function, names)
-        self.location: Location | None = None
-        if options.isolate:
-            from tenlines.tools.isolated import locate
-
-            self.location = locate(self.name, function)
-
-    def changed(self, name: str, source: str, location: Location | None) -> _Plan:
-        plan = copy.copy(self)
-        plan.name, plan.source, plan.location = _name_of(self.function, name), source, location
-        for built in ("schema", "validate", "is_plain", "spec"):
-            plan.__dict__.pop(built, None)
-        return plan
-
-    @functools.cached_property
-    def schema(self) -> Schema:
-        """Raises `ConfigError` where a type has no JSON form."""
-        from tenlines.tools.schema import build  # pydantic is slow to import: at first need
-
-        return build(self.name, self.signature, self.function, self.options.extra, self._texts[1])
-
-    @functools.cached_property
-    def validate(self) -> Callable[..., dict[str, Any]]:
-        """Kept here because `check` needs it at every call."""
-        return self.schema.validate
-
-    @functools.cached_property
-    def is_plain(self) -> bool:
-        """Whether valid arguments are ready as they are."""
-        special = self.location is not None or self.schema.late_defaults or self.signature.hidden
-        return not special and self.options.extra == "refuse"
-
-    @functools.cached_property
-    def spec(self) -> ToolSpec:
-        options = self.options
-        return ToolSpec(
-            name=self.name,
-            description=self._texts[0]
-            if options.description is None
-            else inspect.cleandoc(options.description).strip(),
-            parameters=self.schema.parameters,
-            read_only=options.read_only,
-            idempotent=options.idempotent,
-            repeatable=options.repeatable,
-            final=options.final,
-            timeout_s=options.timeout_s,
-            source=self.source,
-        )
-
-    @functools.cached_property
-    def _texts(self) -> tuple[str, dict[str, str]]:
-        """The description, and those of the parameters, from the docstring."""
-        text = _docstring(self.function)
-        if not text:
-            return "", {}
-        import docstring_parser  # only needed where there is a docstring
-
-        try:
-            parsed = docstring_parser.parse(text)
-        except docstring_parser.ParseError:
-            return text, {}
-        described = "\n\n".join(part for part in (parsed.short_description, parsed.long_description) if part)
-        params = {one.arg_name.lstrip("*"): one.description.strip() for one in parsed.params if one.description}
-        return described, params
 
 
 class Tool(Generic[P, R]):
@@ -143,12 +40,12 @@ class Tool(Generic[P, R]):
         needs_instance: It is a method as it stands in its class: `shop.find` is a tool, `Shop.find` is not yet.
     """
 
-    def __init__(self, function: Callable[P, R], plan: _Plan, *, is_bound: bool = False) -> None:
+    def __init__(self, function: Callable[P, R], plan: Plan, *, is_bound: bool = False) -> None:
         self._function, self._plan = function, plan
         self.name = plan.name
         self.needs_instance = plan.signature.takes_self and not is_bound
         self._max_chars = plan.options.max_result * CHARS_PER_TOKEN
-        self.__doc__ = _docstring(function)
+        self.__doc__ = docstring(function)
         self.__name__ = getattr(function, "__name__", plan.name)
         self.__qualname__ = getattr(function, "__qualname__", plan.name)
         self.__module__ = getattr(function, "__module__", type(function).__module__)
@@ -267,6 +164,39 @@ class Tool(Generic[P, R]):
         """Turn the value into parts of at most `max_result` tokens. Never runs the tool again."""
         return value if type(value) is Rendered else render(value, self._max_chars)
 
+    # --- before, after and back -----------------------------------------------------------------------
+
+    def permit(self, call: GuardedCall) -> Opinion:
+        """What `approve` says of a call: that a person is asked, or what its function says. May raise anything."""
+        approve = self._plan.approve
+        return Allow() if approve is None else approve.opinion(self._object, call)
+
+    def reconcile(self, arguments: JsonObject, ctx: CallContext) -> Any:
+        """What became of a call: its value, `NOT_DONE` or `UNKNOWN`. May return an awaitable, and raise anything."""
+        return self._beside(self._plan.reconcile, "reconcile").call(self._object, self._as_called(arguments), ctx)
+
+    def undo(self, arguments: JsonObject, result: str, ctx: CallContext) -> Any:
+        """Take back what a call did. May return an awaitable, and raise anything."""
+        return self._beside(self._plan.undo, "undo").call(self._object, self._as_called(arguments), ctx, result)
+
+    @property
+    def _object(self) -> Any:
+        """What the function is bound to, and with it the functions beside it."""
+        return self._function.__self__ if isinstance(self._function, types.MethodType) else None
+
+    def _beside(self, one: Beside | None, role: str) -> Beside:
+        if one is None:
+            raise ConfigError(f"tool {self.name!r} has no {role}: give it one, as @tool({role}=...)")
+        return one
+
+    def _as_called(self, arguments: JsonObject) -> dict[str, Any]:
+        """The arguments as the function got them, its own defaults included."""
+        bound = (self.in_process() if self.is_killable else self).check(arguments)
+        if isinstance(bound, Invalid):
+            raise TypeError(f"the arguments of the call do not fit {self.name} as it is now: {bound.text}")
+        taken = self._plan.signature.parameters
+        return {**{one.name: one.default for one in taken if one.default is not EMPTY}, **bound.arguments}
+
 
 class ToolOptions(TypedDict, total=False):
     """The arguments of `tool`, for type checkers."""
@@ -279,6 +209,9 @@ class ToolOptions(TypedDict, total=False):
     final: bool
     timeout_s: float | None
     isolate: bool
+    approve: Approve
+    undo: Callable[..., Any] | None
+    reconcile: Callable[..., Any] | None
     max_result: int
     extra: Literal["refuse", "ignore"]
 
@@ -292,7 +225,34 @@ def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
 
     Name, description and parameters come from the function: its name, its docstring, its types and defaults.
     A parameter of the type `CallContext` is filled in by the runtime and not shown to the model. Functions, async
-    functions, methods, callable objects and `functools.partial` will do; what a partial sets by name is hidden.
+    functions, methods, callable objects and `functools.partial` will do; what a partial sets by name is hidden. A tool
+    that is made again keeps what it is not told anew.
+
+    Three functions may stand beside a tool; as methods of the same class they work on the same object. They run in this
+    process, also with `isolate`. What they say decides what may happen to the world, so read what each promises:
+
+    - `approve`: `True` asks a person about every call. A function is given the `tenlines.ports.GuardedCall` and returns
+      `Allow()`, `Deny(reason)`, `Ask(reason)`, `Edit(arguments)`, or "allow", "deny", "ask". A bool says whether
+      a person has to be asked, as `approve=True` does: `approve=lambda call: call.arguments["amount"] > 100`. Whatever
+      else it returns (None too) or raises asks a person. The policy of the agent comes first.
+    - `undo`: the compensation of a call. It takes those of the tool's own parameters that it names, as the tool
+      got them (`**kwargs` for all others), `result: str`, which is what the call returned, as text, or "" where that is
+      not known, and a `CallContext`, whose key is that of the call. It may be called again with the same key, and for
+      a call that had no effect. To return is to say that it is undone; to raise, that this is not known.
+    - `reconcile`: asked after a crash about a call that had started. It takes the same, but no `result`, and returns
+      the value that the call returned (None too is a value), `NOT_DONE` where it took no effect, so that it runs again,
+      or `UNKNOWN`. To raise is not to know.
+
+    ```python
+    def cancel(ctx: CallContext) -> None:
+        bookings.pop(ctx.key, None)
+
+    def find(ctx: CallContext) -> str | Aftermath:
+        return bookings.get(ctx.key, NOT_DONE)
+
+    @tool(approve=True, undo=cancel, reconcile=find)
+    def book(seat: str, ctx: CallContext) -> str: ...
+    ```
 
     Args:
         function: The function, where it is used without arguments.
@@ -306,6 +266,10 @@ def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
             - `final`: its result is the answer and ends the run.
             - `timeout_s`: seconds after which the call is given up.
             - `isolate`: run it in a process of its own, which is killed when the call is given up.
+            - `approve`: who may run a call: True, or a function. See above.
+            - `undo`: a function that takes a call back. Not for what is `read_only`.
+            - `reconcile`: a function that finds out whether a call took effect. Not for what just runs again after a
+              crash, being `read_only` or `idempotent`.
             - `max_result`: tokens that a result may have (four characters each, marker included), at least 100.
             - `extra`: what to do with parameters that it does not have: `refuse`, or `ignore` and note it.
 
@@ -314,18 +278,22 @@ def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
             tool is given to an agent.
     """
     names = _local_names(sys._getframe(1))
+    options = {name: one.__wrapped__ if isinstance(one, Tool) else one for name, one in options.items()}
     try:
         chosen = Options(**options)
     except TypeError as error:
         raise ConfigError(f"@tool: {str(error).replace('Options.__init__() ', '')}") from None
-    if function is not None:
-        return _make(function, chosen, names)
-    return lambda decorated: _make(decorated, chosen, names)
+
+    def make(decorated: Any) -> Tool[..., Any]:
+        if isinstance(decorated, Tool):
+            kept = replace(decorated._plan.options, **{"name": decorated.name, **options})
+            return _make(decorated.__wrapped__, kept, names)
+        return _make(decorated, chosen, names)
+
+    return make if function is None else make(function)
 
 
 def _make(function: Any, options: Options, names: Mapping[str, Any]) -> Tool[..., Any]:
-    if isinstance(function, Tool):
-        return _make(function.__wrapped__, options, names)
     is_classmethod = isinstance(function, classmethod)
     if isinstance(function, staticmethod | classmethod):
         function = function.__func__
@@ -333,7 +301,7 @@ def _make(function: Any, options: Options, names: Mapping[str, Any]) -> Tool[...
         raise ConfigError(f"{function.__name__} is a class: pass an object of it, or the function that makes one")
     if not callable(function):
         raise ConfigError(f"a {type(function).__name__} cannot be called, so it cannot be a tool: pass a function")
-    plan = _Plan(function, options, names)
+    plan = Plan(function, options, names)
     plan.is_classmethod = is_classmethod
     return Tool(function, plan)
 
@@ -341,47 +309,6 @@ def _make(function: Any, options: Options, names: Mapping[str, Any]) -> Tool[...
 def _local_names(frame: types.FrameType) -> Mapping[str, Any]:
     """Names that types may be found under, where the function is defined inside another or in a class."""
     return {} if frame.f_locals is frame.f_globals else dict(frame.f_locals)
-
-
-def _name_of(function: Callable[..., Any], chosen: str | None) -> str:
-    if chosen is None:
-        inner = function
-        while isinstance(inner, functools.partial):
-            inner = inner.func
-        chosen = str(getattr(inner, "__name__", type(inner).__name__))
-    if NAME.fullmatch(chosen) is None:
-        raise ConfigError(
-            f"{chosen[:80]!r} is no name for a tool: letters, digits, _ and -, at most 64, not starting with a digit. "
-            'Give one: tool(function, name="...")'
-        )
-    return chosen
-
-
-def _is_async(function: Callable[..., Any]) -> bool:
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(signature.unwrap(function))
-
-
-def _refuse_generators(name: str, function: Callable[..., Any]) -> None:
-    inner = signature.unwrap(function)
-    if inspect.isgeneratorfunction(inner) or inspect.isasyncgenfunction(inner):
-        raise ConfigError(f"tool {name!r} yields: a tool has one result, so return a list of what it yields")
-
-
-def _refuse_options(name: str, options: Options) -> None:
-    if options.max_result < MIN_RESULT:
-        raise ConfigError(f"tool {name!r}: max_result={options.max_result} tokens: give at least {MIN_RESULT}")
-    if options.timeout_s is not None and not options.timeout_s > 0:
-        raise ConfigError(f"tool {name!r}: timeout_s={options.timeout_s}: give seconds above 0, or None")
-    if options.extra not in ("refuse", "ignore"):
-        raise ConfigError(f"tool {name!r}: extra={options.extra!r}: give 'refuse' or 'ignore'")
-
-
-def _docstring(function: Callable[..., Any]) -> str:
-    # not inspect.getdoc: it looks methods up by name in their class, where it would find this very tool
-    text = signature.unwrap(function).__doc__
-    if not text and not isinstance(function, types.FunctionType | types.MethodType | functools.partial):
-        text = type(function).__doc__
-    return inspect.cleandoc(text) if text else ""
 
 
 def _finished(value: Any) -> Any:
