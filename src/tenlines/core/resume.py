@@ -6,6 +6,8 @@ tool that can reconcile is asked. Of any other it is said that it may have taken
 
 from __future__ import annotations
 
+import msgspec
+
 from tenlines.core import events as ev
 from tenlines.core import outcomes
 from tenlines.core.changes import append, check_tools, find_call, release_queue, set_tools
@@ -20,7 +22,7 @@ def on_run_resumed(state: State, event: ev.RunResumed) -> None:
     if state.ended is not None and state.ended.status == "answered" and state.phase is Phase.ENDED:
         raise InvalidEvent("the run is answered; there is nothing to resume")
     check_tools(event.tools)
-    set_tools(state, event.tools)
+    set_tools(state, tuple(_with_mark(state, spec) for spec in event.tools))
     state.worked_s += max(0.0, state.at - state.session_began)
     state.session_began = event.at
     state.cancel, state.cancel_reason, state.last_words = "", "", ""
@@ -33,6 +35,12 @@ def on_run_resumed(state: State, event: ev.RunResumed) -> None:
         _settle_doubts(state, state.exchange)
     else:
         _forgive(state)
+
+
+def _with_mark(state: State, spec: ev.ToolSpec) -> ev.ToolSpec:
+    """Who takes a run over cannot take back that the calls of a tool need leave."""
+    before = state.tools.get(spec.name)
+    return msgspec.structs.replace(spec, approve=True) if before is not None and before.approve else spec
 
 
 def _forgive(state: State) -> None:
