@@ -8,9 +8,15 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 import secrets
 import socket
 from pathlib import Path
+
+PROC = Path("/proc")
+HIDDEN = "0"
+"""In place of a start time that cannot be seen."""
+_OWNER = re.compile(r"(?P<host>[^/]+)/(?P<boot>[^/]+)/(?P<pid>[1-9][0-9]{0,8})/(?P<start>[0-9]+)/[^/]+")
 
 
 def new_owner() -> str:
@@ -22,35 +28,41 @@ def is_alive(owner: str) -> bool | None:
     """Whether the process that took up the run still lives; None where that cannot be known from here.
 
     A process on this machine lives if its id is in use and began when the owner's did. A machine that was booted since
-    has none of its old processes. Of another machine nothing is known.
+    has none of its old processes. Of another machine nothing is known, and of a process that this one may not look at
+    only that its id is in use.
     """
-    parts = owner.split("/")
-    if len(parts) != 5 or not parts[2].isdigit():
+    named = _OWNER.fullmatch(owner)
+    if named is None:
         return None
-    host, boot, pid, start, _ = parts
     here, booted = _machine().split("/")
-    if host != here:
+    if named["host"] != here:
         return None
-    return boot == booted and _started(int(pid)) == start != ""
+    if named["boot"] != booted:
+        return False
+    started = _started(int(named["pid"]))
+    if started == named["start"]:
+        return True
+    return None if started == HIDDEN else False
 
 
 @functools.cache
 def _machine() -> str:
     """Host name and the id of this boot."""
     try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()[:8]
+        boot = (PROC / "sys/kernel/random/boot_id").read_text().strip()[:8]
     except OSError:  # not Linux: restarts are not noticed, but a process id with its start time still is
         boot = "boot"
     return f"{socket.gethostname().replace('/', '_')}/{boot}"
 
 
 def _started(pid: int) -> str:
-    """When a process began, in its machine's own count; "" where there is no such process."""
+    """When a process began, in its machine's own count; "" where there is none, `HIDDEN` where it cannot be seen
+    (another user's, or not on Linux)."""
     try:
         # after the name, which may hold anything: state is field 3, the start time field 22
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        fields = (PROC / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()
     except OSError:
-        return "" if Path("/proc/self/stat").exists() or not _exists(pid) else "0"
+        return HIDDEN if _exists(pid) else ""
     return "" if fields[0] in ("Z", "X") else fields[19]
 
 
