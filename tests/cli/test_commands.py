@@ -167,7 +167,7 @@ def test_a_server_that_refuses_ends_with_3(tenlines: Tenlines, server: Any) -> N
         (["run", "x", "--price", "cheap"], "--price must be IN/OUT"),
         (["run", "x", "--price", "1"], "--price must be IN/OUT"),
         (["run", "x", "--parallel", "0"], "--parallel"),
-        (["run", "x", "--journal", "postgres://h/d"], "postgres"),
+        (["run", "x", "--journal", "mysql://h/d"], "mysql"),
         (["runs", "--status", "done"], "there is no such status"),
         (["nonsense"], "nonsense"),
         (["run", "x", "--nonsense"], "--nonsense"),

@@ -1,12 +1,17 @@
-"""Stores of events: in memory, and SQLite. `open_journal` finds the right one for a name."""
+"""Stores of events: in memory, in a SQLite file, in Postgres. `open_journal` finds the right one for a name."""
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from pathlib import Path
+from typing import Literal
 
-from tenlines.errors import ConfigError
+from tenlines.errors import ConfigError, MissingExtra
+from tenlines.journal.memory import MemoryJournal
 from tenlines.ports import Journal
+
+_POSTGRES = ("postgresql://", "postgres://")
 
 
 def default_path() -> Path:
@@ -21,19 +26,44 @@ def default_path() -> Path:
     return Path(state).expanduser() / "tenlines" / "journal.db"
 
 
-def open_journal(name: str | Path | None = None) -> Journal:
-    """The journal of that name: a file, `memory`, or None for the default file.
+def open_journal(name: str | Path | None = None, *, durability: Literal["process", "power"] | None = None) -> Journal:
+    """The journal of that name.
+
+    Args:
+        name: A file; None for the default file; `memory`; or a database, `postgresql://USER@HOST/NAME`.
+        durability: What committed events survive: the death of the `process`, or a `power` cut as well. None is the
+            store's own: a file survives the process, Postgres both.
 
     Raises:
-        ConfigError: The name is of a kind that is not supported.
-        JournalError: The file cannot be opened, or is not a journal.
+        ConfigError: The name is of a kind that is not supported, or the store cannot have that durability.
+        MissingExtra: The database needs a package that is not installed.
+        JournalError: The journal cannot be opened, or is none.
     """
-    from tenlines.journal.memory import MemoryJournal
+    text = str(name)
+    if text == "memory":
+        _refuse(durability, None, "a journal in memory is gone when the process ends")
+        return MemoryJournal()
+    if text.startswith(_POSTGRES):
+        _refuse(
+            durability, "power", "a journal in Postgres waits for the server, which decides when an event is durable"
+        )
+        return _postgres(text)
+    if isinstance(name, str) and "://" in name:
+        raise ConfigError(f"a journal at {name.split('://')[0]}:// is not supported; name a file, or postgresql://...")
     from tenlines.journal.sqlite import SqliteJournal
 
-    if name == "memory":
-        return MemoryJournal()
-    if isinstance(name, str) and "://" in name:
-        scheme = name.split("://")[0]
-        raise ConfigError(f"a journal at {scheme}:// is not supported; name a file, or `memory`")
-    return SqliteJournal(default_path() if name is None else Path(name).expanduser())
+    path = default_path() if name is None else Path(name).expanduser()
+    return SqliteJournal(path, durability=durability or "process")
+
+
+def _postgres(address: str) -> Journal:
+    if importlib.util.find_spec("psycopg") is None:
+        raise MissingExtra("a Postgres journal", "postgres")
+    from tenlines.journal.postgres import PostgresJournal
+
+    return PostgresJournal(address)
+
+
+def _refuse(durability: str | None, only: str | None, why: str) -> None:
+    if durability not in (None, only):
+        raise ConfigError(f"durability is {durability!r}, but {why}: leave it out")

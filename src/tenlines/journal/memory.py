@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from tenlines.core.events import AnyEvent, RunStarted
+from tenlines.core.outcomes import encodable
 from tenlines.errors import JournalConflict, RunNotFound
 from tenlines.journal.summary import summarise
 from tenlines.ports import RunSummary
@@ -16,24 +17,22 @@ class MemoryJournal:
 
     def __init__(self) -> None:
         self._runs: dict[str, list[AnyEvent]] = {}
-        self._turns: set[tuple[str, int]] = set()
+        self._turns: dict[tuple[str, int], str] = {}
 
     def append(self, run_id: str, event: AnyEvent) -> None:
         """Add the next event of a run."""
-        log = self._runs.get(run_id)
-        if log is None:
-            if isinstance(event, RunStarted) and event.session:
-                self._claim(event)
-            log = self._runs[run_id] = []
+        log = self._runs.get(run_id, [])
         if event.seq != len(log):
             raise JournalConflict(f"run {run_id} already has an event {event.seq}; another owner appended first")
+        if not log:
+            if isinstance(event, RunStarted) and event.session:
+                self._claim(event)
+            self._runs[run_id] = log
         log.append(event)
 
     def _claim(self, start: RunStarted) -> None:
-        place = (start.session, start.turn)
-        if place in self._turns:
+        if self._turns.setdefault((start.session, start.turn), start.run_id) != start.run_id:
             raise JournalConflict(f"turn {start.turn} of the session {start.session!r} belongs to another run")
-        self._turns.add(place)
 
     def commit(self, run_id: str) -> None:
         """Nothing to do: memory holds what it was given."""
@@ -51,10 +50,20 @@ class MemoryJournal:
     def runs(
         self, limit: int | None = None, *, status: str | None = None, session: str | None = None
     ) -> list[RunSummary]:
-        """The newest runs first."""
-        newest = (summarise(run_id, self._runs[run_id]) for run_id in reversed(self._runs))
-        fitting = (one for one in newest if status in (None, one.status) and session in (None, one.session))
+        """The newest runs first; only those with this status, or of this session."""
+        wanted = None if session is None else encodable(session)
+        newest = (summarise(run_id, log) for run_id, log in reversed(list(self._runs.items())))
+        fitting = (one for one in newest if status in (None, one.status) and wanted in (None, one.session))
         return list(islice(fitting, limit))
+
+    def delete(self, run_ids: Iterable[str]) -> int:
+        """Forget runs. Returns how many there were."""
+        gone = {run_id for run_id in run_ids if self._runs.pop(run_id, None) is not None}
+        self._turns = {place: run_id for place, run_id in self._turns.items() if run_id not in gone}
+        return len(gone)
+
+    def close(self) -> None:
+        """Nothing to do."""
 
 
 class NullJournal(MemoryJournal):

@@ -1,193 +1,168 @@
-"""Runs in one SQLite file. Append-only; `(run_id, seq)` is unique, which is how a second owner is noticed."""
+"""Runs in one SQLite file: append-only, each row proven by a digest, each run fenced by the count of its events."""
 
 from __future__ import annotations
 
-import os
-import sqlite3
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from tenlines.core import codec
-from tenlines.core.events import SCHEMA, AnyEvent, RunEnded, RunResumed, RunStarted
-from tenlines.errors import JournalConflict, JournalError, JournalFormatError, RunNotFound
-from tenlines.journal.summary import task_of
+import msgspec
+
+from tenlines.core.events import AnyEvent
+from tenlines.core.outcomes import encodable
+from tenlines.errors import ConfigError, JournalDamaged, JournalError, RunNotFound
+from tenlines.journal import sqlite_tables as tables
+from tenlines.journal.rows import Row, contiguous, event_of
+from tenlines.journal.sqlite_errors import is_locked
+from tenlines.journal.sqlite_file import Durability, SqliteFile
+from tenlines.journal.writer import Batch, WrittenInGroups
 from tenlines.ports import RunSummary
 
-LAYOUT = 1
-"""Version of the tables, kept in `PRAGMA user_version`."""
-
-_TABLES = """
-CREATE TABLE events (
-    run_id TEXT NOT NULL,
-    seq    INTEGER NOT NULL,
-    at     REAL NOT NULL,
-    schema INTEGER NOT NULL,
-    type   TEXT NOT NULL,
-    body   TEXT NOT NULL,
-    PRIMARY KEY (run_id, seq)
-) WITHOUT ROWID;
-CREATE TABLE runs (
-    number     INTEGER PRIMARY KEY,
-    run_id     TEXT NOT NULL UNIQUE,
-    started_at REAL NOT NULL,
-    agent      TEXT NOT NULL,
-    model      TEXT NOT NULL,
-    task       TEXT NOT NULL,
-    status     TEXT NOT NULL
-);
-"""
-_SUMMARY = """
-SELECT r.run_id, r.started_at, e.at, r.agent, r.model, r.task, r.status, e.seq + 1
-FROM runs r JOIN events e ON e.run_id = r.run_id
-    AND e.seq = (SELECT max(seq) FROM events WHERE run_id = r.run_id)
-ORDER BY r.number DESC LIMIT ?
-"""
-_INSERT = "INSERT INTO events (run_id, seq, at, schema, type, body) VALUES (?, ?, ?, ?, ?, ?)"
+_AT_ONCE = 1000
+"""Events that are fetched with one statement, so that a long run is never held as a whole."""
 
 
-class SqliteJournal:
-    """A journal in a file. Safe to share between threads and between processes.
-
-    Committed events survive the death of the process. With `synchronous=NORMAL` and a write-ahead log, a power
-    cut may lose the last moments, never the file.
+class SqliteJournal(WrittenInGroups):
+    """A journal in a file. Safe to share between threads, between processes, and over a fork.
 
     Args:
         path: The file; it and its folder are made, readable by their owner alone, when they do not exist.
+        durability: What committed events survive. `process`: the death of the process, at any moment; a power cut or
+            a crash of the machine may take the last moments, never more of the file. `power`: those as well, as far as
+            the disk keeps its word; each group of commits then waits for the disk.
+        patience_s: Seconds for which a file that another program has locked is waited for.
+
+    Raises:
+        JournalError: The file cannot be opened, or is no journal.
     """
 
-    def __init__(self, path: str | Path) -> None:
+    _is_quick = True
+
+    def __init__(self, path: str | Path, *, durability: Durability = "process", patience_s: float = 30.0) -> None:
+        if durability not in ("process", "power"):
+            raise ConfigError(f"durability is {durability!r}; a journal in a file knows 'process' and 'power'")
+        super().__init__(f"the journal {path}")
         self.path = Path(path)
-        self._lock = threading.Lock()  # guards the connection: one transaction at a time
-        self._held: dict[str, list[AnyEvent]] = {}
-        with self._errors("opened"):
-            self._connection = self._open()
-
-    def append(self, run_id: str, event: AnyEvent) -> None:
-        """Hold the next event of a run until `commit`."""
-        held = self._held.get(run_id)
-        if held is None:
-            held = self._held[run_id] = []
-        held.append(event)
-
-    def commit(self, run_id: str) -> None:
-        """Write what is held for this run in one transaction.
-
-        Raises:
-            JournalConflict: Another owner has written one of these events.
-            JournalError: The file cannot be written.
-        """
-        held = self._held.pop(run_id, None)
-        if not held:
-            return
-        rows = [(run_id, e.seq, e.at, SCHEMA, type(e).__name__, codec.encode(e).decode()) for e in held]
-        with self._errors("written"), self._lock:
-            run = self._connection.execute
-            run("BEGIN IMMEDIATE")
-            try:
-                self._connection.executemany(_INSERT, rows)
-                for event in held:
-                    self._index(run_id, event)
-                run("COMMIT")
-            except sqlite3.IntegrityError as error:
-                run("ROLLBACK")
-                raise JournalConflict(
-                    f"run {run_id} already has an event {held[0].seq}: another process has taken the run over"
-                ) from error
-            except BaseException:
-                if self._connection.in_transaction:
-                    run("ROLLBACK")
-                raise
-
-    async def acommit(self, run_id: str) -> None:
-        """The same for asyncio."""
-        self.commit(run_id)
+        self._file = SqliteFile(self.path, durability, patience_s)
+        with self._file.errors("opened"):
+            self._file.writer()
 
     def read(self, run_id: str, from_seq: int = 0) -> Iterator[AnyEvent]:
-        """The events of a run, in order."""
-        query = "SELECT body, schema FROM events WHERE run_id = ? AND seq >= ? ORDER BY seq"
-        with self._errors("read"), self._lock:
-            rows = self._connection.execute(query, (run_id, from_seq)).fetchall()
-        if not rows and not self._knows(run_id):
-            raise RunNotFound(f"there is no run {run_id!r} in {self.path}; `tenlines runs` lists them")
-        return (codec.decode(body, schema) for body, schema in rows)
+        """The events of a run, in order, as they are committed at this moment. Each is proven before it is given.
+
+        Raises:
+            RunNotFound: There is no such run.
+            JournalDamaged: What is read is not what was written; after the events before the damage.
+        """
+        return self._events(run_id, from_seq, self._count(run_id))
 
     def runs(
         self, limit: int | None = None, *, status: str | None = None, session: str | None = None
     ) -> list[RunSummary]:
-        """The newest runs first."""
-        with self._errors("read"), self._lock:
-            rows = self._connection.execute(_SUMMARY, (-1 if limit is None else limit,)).fetchall()
-        return [RunSummary(*row) for row in rows]
+        """The newest runs first; only those with this status, or of this session."""
+        wanted = None if session is None else encodable(session)
+        with self._file.errors("read"), self._file.reader() as connection:
+            found = tables.lines(connection, limit, status, wanted)
+        return [self._summary(line) for line in found]
+
+    def delete(self, run_ids: Iterable[str]) -> int:
+        """Delete runs as a whole: their events, and the texts that no other run uses. Whoever works on one is fenced.
+
+        Each run is a transaction of its own. The file does not shrink; what is freed is used for later runs.
+
+        Returns:
+            How many there were.
+        """
+        with self._file.errors("written"), self._writing:
+            return sum(tables.delete(self._file.writer(), run_id) for run_id in run_ids)
 
     def close(self) -> None:
         """Close the file. Events that were not committed are lost, as they would be in a crash."""
-        with self._lock:
-            self._connection.close()
+        self._stop_writing()
+        with self._file.errors("closed"), self._writing:
+            self._file.close()
 
-    def _index(self, run_id: str, event: AnyEvent) -> None:
-        """Keep the table of runs: a few columns that `tenlines runs` shows, all of them also in the events."""
-        if isinstance(event, RunStarted):
-            row = (run_id, event.at, event.agent, event.model, task_of(event))
-            self._connection.execute(
-                "INSERT INTO runs (run_id, started_at, agent, model, task, status) VALUES (?, ?, ?, ?, ?, 'open')", row
-            )
-        elif isinstance(event, RunEnded | RunResumed):
-            status = event.status if isinstance(event, RunEnded) else "open"
-            self._connection.execute("UPDATE runs SET status = ? WHERE run_id = ?", (status, run_id))
+    # --- writing ------------------------------------------------------------------------------------
 
-    def _knows(self, run_id: str) -> bool:
-        with self._errors("read"), self._lock:
-            return self._connection.execute("SELECT 1 FROM runs WHERE run_id = ?", (run_id,)).fetchone() is not None
+    def _write(self, batches: Sequence[Batch]) -> None:
+        """All in one transaction; when one of them breaks it, each in one of its own."""
+        with self._file.errors("written"):
+            try:
+                self._write_together(batches)
+            except Exception as error:
+                if len(batches) == 1 or is_locked(error):
+                    raise
+                for batch in batches:
+                    self._write_alone(batch)
 
-    def _open(self) -> sqlite3.Connection:
-        self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        if not self.path.exists():
-            # Transcripts hold what tools returned: nobody else's business.
-            os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
-        connection = sqlite3.connect(self.path, check_same_thread=False, isolation_level=None, timeout=30.0)
+    def _write_alone(self, batch: Batch) -> None:
+        batch.error = None
         try:
-            connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute("PRAGMA synchronous = NORMAL")
-            self._create(connection)
+            with self._file.errors("written"):
+                self._write_together([batch])
+        except JournalError as error:
+            batch.error = error
+
+    def _write_together(self, batches: Sequence[Batch]) -> None:
+        connection = self._file.writer()
+        try:
+            tables.write(connection, batches)
         except BaseException:
-            connection.close()
+            if connection.in_transaction:  # it could not even be rolled back
+                self._file.give_up_writer()
             raise
-        return connection
 
-    def _create(self, connection: sqlite3.Connection) -> None:
-        connection.execute("BEGIN IMMEDIATE")  # two processes may open a new file at once
-        layout = connection.execute("PRAGMA user_version").fetchone()[0]
-        if layout == 0:
-            for statement in _TABLES.split(";"):
-                connection.execute(statement)
-            connection.execute(f"PRAGMA user_version = {LAYOUT}")
-        connection.execute("COMMIT")
-        if layout > LAYOUT:
-            raise JournalFormatError(
-                f"{self.path} was written by a newer version of tenlines (layout {layout}, this one knows {LAYOUT}): "
-                "upgrade tenlines, or name another file with --journal"
+    def _before_fork(self) -> Callable[[], None]:
+        self._file.before_fork()
+        return self._file.after_fork_in_parent
+
+    def _after_fork(self) -> None:
+        self._file.after_fork_in_child()
+
+    # --- reading ------------------------------------------------------------------------------------
+
+    def _count(self, run_id: str) -> int:
+        """How many events a run has.
+
+        Raises:
+            RunNotFound: There is no such run.
+            JournalDamaged: Its line and its events do not agree.
+        """
+        known = encodable(run_id)  # a name that no encoder takes is nobody's
+        with self._file.errors("read"), self._file.reader() as connection:
+            by_line, by_events = tables.count(connection, known)
+        if known != run_id or (by_line is None and not by_events):
+            raise RunNotFound(f"there is no run {run_id!r} in {self.path}; `tenlines runs` lists them")
+        if by_line != by_events:
+            said = "has no line in the list of runs" if by_line is None else f"is said to have {by_line!r} events"
+            raise JournalDamaged(
+                f"the journal {self.path} is damaged: run {run_id} {said}, and {by_events} were found; "
+                "`tenlines doctor` says what can still be read"
             )
+        return by_events
 
-    @contextmanager
-    def _errors(self, verb: str) -> Iterator[None]:
-        """The one place where SQLite's and the file system's errors become ours."""
+    def _events(self, run_id: str, first: int, count: int) -> Iterator[AnyEvent]:
         try:
-            yield
-        except sqlite3.DatabaseError as error:
-            raise JournalError(f"the journal {self.path} could not be {verb}: {error}{_advice(str(error))}") from error
-        except OSError as error:
-            raise JournalError(f"the journal {self.path} could not be {verb}: {error.strerror or error}") from error
+            for row in contiguous(run_id, self._rows(run_id, first, count), first, count):
+                yield event_of(row, self._blobs(row.blobs) if row.blobs else {})
+        except JournalDamaged as error:
+            self._count(run_id)  # it may have been deleted meanwhile
+            raise type(error)(f"the journal {self.path}: {error}; `tenlines doctor` says what can be read") from error
 
+    def _rows(self, run_id: str, first: int, count: int) -> Iterator[Row]:
+        for begin in range(first, count, _AT_ONCE):
+            with self._file.errors("read"), self._file.reader() as connection:
+                some = tables.rows(connection, run_id, begin, min(begin + _AT_ONCE, count))
+            yield from some
 
-def _advice(error: str) -> str:
-    if "not a database" in error:
-        return "; it is no journal: name another file with --journal"
-    if "locked" in error:
-        return "; another program holds it: close that, or name another file with --journal"
-    if "readonly" in error or "unable to open" in error:
-        return "; make it writable, or name another file with --journal"
-    if "full" in error:
-        return "; free some space, then resume the run"
-    return ""
+    def _blobs(self, names: Sequence[bytes]) -> dict[bytes, bytes]:
+        with self._file.errors("read"), self._file.reader() as connection:
+            return dict(tables.blobs(connection, names))
+
+    def _summary(self, line: tuple[object, ...]) -> RunSummary:
+        try:
+            return tables.summary(line)
+        except msgspec.ValidationError as error:
+            raise JournalDamaged(
+                f"the journal {self.path} is damaged: the line of run {line[0]!r} cannot be read ({error}); "
+                "`tenlines doctor` says what can"
+            ) from error

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tenlines.core.events import AnyEvent, RunStarted
+from tenlines.core.outcomes import encodable
 from tenlines.core.transcript import User
-from tenlines.journal.rows import change_of
+from tenlines.journal.rows import Change, change_of
 from tenlines.ports import RunSummary
 
 TASK_CHARS = 200
@@ -20,19 +21,24 @@ def task_of(start: RunStarted) -> str:
 
 def summarise(run_id: str, log: Sequence[AnyEvent]) -> RunSummary:
     """The summary of a run whose events are at hand."""
-    start, change = log[0], change_of(log)
+    start = log[0]
     assert isinstance(start, RunStarted)
+    return summary_of(run_id, start, change_of(log), len(log))
+
+
+def summary_of(run_id: str, start: RunStarted, change: Change, events: int) -> RunSummary:
+    """The summary of a run after its first events. Its texts are such as every store takes."""
     return RunSummary(
         run_id,
         start.at,
         change.last_at,
-        start.agent,
-        start.model,
-        task_of(start),
+        encodable(start.agent),
+        encodable(start.model),
+        encodable(task_of(start)),
         change.status,
-        len(log),
+        events,
         change.steps,
-        change.owner,
-        start.session,
+        encodable(change.owner),
+        encodable(start.session),
         start.turn,
     )

@@ -1,17 +1,24 @@
 """One thread writes for all runs of a journal: what waits together is written together (group commit).
 
 `append` holds events back; `commit` hands them to the thread and waits. While it writes one group, the next one
-gathers, so many runs share the cost of a transaction, and a single run pays a hand-over between two threads.
+gathers, so many runs share the cost of a transaction. Where nobody else waits, and the store is quick, `commit` writes
+by itself: a hand-over between two threads takes as long as a write.
+
+A process may fork at any time: nothing is being written then, and the child has a thread of its own.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import copy
 import os
 import threading
+import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from queue import SimpleQueue
+from typing import TypeAlias
 
 from tenlines.core.events import AnyEvent
 from tenlines.errors import JournalError
@@ -60,7 +67,8 @@ class Batch:
 
     def settle(self) -> asyncio.AbstractEventLoop | None:
         """It was written, or failed: let go who blocks. Returns the loop in which somebody awaits it."""
-        self._done.release()
+        if self._done.locked():
+            self._done.release()
         return self._loop
 
     def resolve(self) -> None:
@@ -73,22 +81,44 @@ class Batch:
 
 
 class WrittenInGroups(ABC):
-    """The writing half of a journal. A store says how a group of batches is written, and reads by itself."""
+    """The writing half of a journal. A store says how a group of batches is written, and reads by itself.
+
+    Args:
+        name: What the journal is called, for errors and for the name of the thread.
+    """
+
+    _is_quick = False
+    """Whether a write takes so short that a thread may as well do its own."""
 
     def __init__(self, name: str) -> None:
         self._name = name
         self._held: dict[str, list[AnyEvent]] = {}
-        self._queue: SimpleQueue[Batch | None] = SimpleQueue()
+        self._is_closed = False
+        self._begin_anew()
+        with _forking:
+            _alive.add(self)
+
+    def _begin_anew(self) -> None:
+        self._queue: _Queue = SimpleQueue()
         self._thread: threading.Thread | None = None
-        self._starting = threading.Lock()
-        self._pid = 0
+        self._unsettled = 0  # batches that wait or are being written
+        self._handing = threading.Lock()  # guards the three above, and whether it is closed
+        self._writing = threading.Lock()  # held while something is written, and while the process forks
 
     @abstractmethod
     def _write(self, batches: Sequence[Batch]) -> None:
         """Write them in one transaction; where one cannot be written, set its `error` and write the others.
 
-        Called in the writer's thread alone. An exception fails them all.
+        Called with `_writing` held. An exception fails them all.
         """
+
+    def _before_fork(self) -> Callable[[], None]:
+        """The process is about to fork, and nothing is being written: let go of what a child must not inherit.
+
+        Returns:
+            What the old process does afterwards.
+        """
+        return lambda: None
 
     @abstractmethod
     def _after_fork(self) -> None:
@@ -111,7 +141,10 @@ class WrittenInGroups(ABC):
         held = self._held.pop(run_id, None)
         if held:
             batch = Batch(run_id, held)
-            self._hand_over(batch)
+            if self._is_quick and self._is_first():
+                self._write_here(batch)
+            else:
+                self._hand_over(batch)
             batch.wait()
 
     async def acommit(self, run_id: str) -> None:
@@ -124,51 +157,97 @@ class WrittenInGroups(ABC):
             await future
 
     def _stop_writing(self) -> None:
-        """Let the writer finish what it has, and end it."""
-        if self._thread is not None and self._pid == os.getpid():
+        """Let the writer finish what it has, and end it. What is handed over later is refused."""
+        with self._handing:
+            self._is_closed = True
+            thread, self._thread = self._thread, None
             self._queue.put(None)
-            self._thread.join()
-        self._thread = None
+        if thread is not None:
+            thread.join()
 
     def _hand_over(self, batch: Batch) -> None:
-        if self._thread is None or self._pid != os.getpid():
-            self._start()
-        self._queue.put(batch)
+        with self._handing:
+            self._refuse_when_closed()
+            if self._thread is None:
+                self._start()
+            self._unsettled += 1
+            self._queue.put((self, batch))
+
+    def _is_first(self) -> bool:
+        """Whether nobody else waits or writes. Then they wait for us."""
+        with self._handing:
+            self._refuse_when_closed()
+            if self._unsettled:
+                return False
+            self._unsettled = 1
+            return True
+
+    def _write_here(self, batch: Batch) -> None:
+        try:
+            self._write_group([batch])
+        except BaseException:  # Ctrl-C: the thread writes it; if it was written already, its count refuses it
+            self._hand_over(batch)
+            raise
+        finally:
+            self._count_off(1)
+
+    def _count_off(self, batches: int) -> None:
+        with self._handing:
+            self._unsettled -= batches
+
+    def _refuse_when_closed(self) -> None:
+        if self._is_closed:
+            raise JournalError(f"{self._name} is closed: open it again to go on")
 
     def _start(self) -> None:
-        with self._starting:
-            if self._pid not in (0, os.getpid()):
-                self._queue, self._thread = SimpleQueue(), None
-                self._after_fork()
-            if self._thread is None:
-                self._pid = os.getpid()
-                self._thread = threading.Thread(target=self._work, name=self._name, daemon=True)
-                self._thread.start()
+        # The thread keeps no journal alive: it ends with the journal that started it.
+        self._thread = threading.Thread(target=_work, args=(self._queue,), name=self._name, daemon=True)
+        weakref.finalize(self, self._queue.put, None)
+        self._thread.start()
 
-    def _work(self) -> None:
-        queue = self._queue
-        while (first := queue.get()) is not None:
-            batches, is_last = [first], False
-            while len(batches) < MOST and not queue.empty() and not is_last:
-                more = queue.get()
-                if more is None:
-                    is_last = True
-                else:
-                    batches.append(more)
-            try:
+    def _write_group(self, batches: Sequence[Batch]) -> None:
+        try:
+            with self._writing:
                 self._write(batches)
-            except JournalError as error:
-                _fail(batches, error)
-            except BaseException as error:  # noqa: BLE001  # whoever waits must be told, whatever it was
-                _fail(batches, JournalError(f"the journal could not be written: {type(error).__name__}: {error}"))
-            _settle(batches)
-            if is_last:
-                return
+        except JournalError as error:
+            _fail(batches, error)
+        except Exception as error:  # noqa: BLE001  # whoever waits must be told, whatever it was
+            _fail(batches, JournalError(f"{self._name} could not be written: {type(error).__name__}: {error}"))
+        _settle(batches)
+
+
+_Queue: TypeAlias = "SimpleQueue[tuple[WrittenInGroups, Batch] | None]"
+
+
+def _work(queue: _Queue) -> None:
+    """What the thread does: group after group, until it is told to end."""
+    while _write_next(queue):
+        pass  # between two groups it must not hold on to the journal
+
+
+def _write_next(queue: _Queue) -> bool:
+    """Wait for a batch, and write it together with all that wait behind it. Returns whether to go on."""
+    first = queue.get()
+    if first is None:
+        return False
+    batches, is_last = [first[1]], False
+    while len(batches) < MOST and not is_last and not queue.empty():
+        more = queue.get()
+        if more is None:
+            is_last = True
+        else:
+            batches.append(more[1])
+    first[0]._write_group(batches)
+    first[0]._count_off(len(batches))
+    return not is_last
 
 
 def _fail(batches: Sequence[Batch], error: JournalError) -> None:
+    """Each gets an error of its own: they are raised in different threads."""
     for batch in batches:
-        batch.error = batch.error or error
+        if batch.error is None:
+            batch.error = copy.copy(error)
+            batch.error.__cause__ = error.__cause__
 
 
 def _settle(batches: Sequence[Batch]) -> None:
@@ -179,10 +258,47 @@ def _settle(batches: Sequence[Batch]) -> None:
         if loop is not None:
             waiting.setdefault(loop, []).append(batch)
     for loop, theirs in waiting.items():
-        if not loop.is_closed():
+        with contextlib.suppress(RuntimeError):  # the loop was closed: nobody waits any more
             loop.call_soon_threadsafe(_resolve, theirs)
 
 
 def _resolve(batches: Sequence[Batch]) -> None:
     for batch in batches:
         batch.resolve()
+
+
+# --- forks ----------------------------------------------------------------------------------------------
+
+_alive: weakref.WeakSet[WrittenInGroups] = weakref.WeakSet()
+_forking = threading.Lock()
+_stopped: list[tuple[WrittenInGroups, Callable[[], None]]] = []
+"""The journals that stand still while the process forks, and how each goes on in the old process."""
+
+
+def _before_fork() -> None:
+    _forking.acquire()
+    for journal in list(_alive):
+        journal._handing.acquire()
+        journal._writing.acquire()
+        _stopped.append((journal, journal._before_fork()))
+
+
+def _after_fork_in_parent() -> None:
+    for journal, go_on in _stopped:
+        go_on()
+        journal._writing.release()
+        journal._handing.release()
+    _stopped.clear()
+    _forking.release()
+
+
+def _after_fork_in_child() -> None:
+    for journal, _ in _stopped:
+        journal._begin_anew()
+        journal._after_fork()
+    _stopped.clear()
+    _forking.release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)

@@ -1,0 +1,191 @@
+"""What is said to the tables of a journal in SQLite (`migrations` makes them)."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from tenlines.core.events import RunStarted
+from tenlines.errors import JournalConflict, JournalError
+from tenlines.journal.rows import Blobs, Row, check_blob, joined, parted
+from tenlines.journal.summary import summary_of
+from tenlines.journal.writer import Batch
+from tenlines.ports import RunSummary
+
+_TAKE = (
+    "UPDATE runs SET events = ?, last_at = max(last_at, ?), steps = steps + ?, status = coalesce(?, status), "
+    "owner = coalesce(?, owner) WHERE run_id = ? AND events = ?"
+)
+_EVENT = "INSERT INTO events (run_id, seq, at, schema, type, body, digest, blobs) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+_BLOB = "INSERT OR IGNORE INTO blobs (digest, body) VALUES (?, ?)"
+_USE = "INSERT OR IGNORE INTO uses (digest, run_id) VALUES (?, ?)"
+_ROWS = (
+    "SELECT seq, at, schema, type, body, digest, blobs FROM events WHERE run_id = ? AND seq >= ? AND seq < ? "
+    "ORDER BY seq"
+)
+_FIELDS = RunSummary.__struct_fields__
+_LINES = f"SELECT {', '.join(_FIELDS)} FROM runs WHERE {{}} ORDER BY number DESC LIMIT ?"
+_BEGIN = f"INSERT INTO runs ({', '.join(_FIELDS)}) VALUES ({', '.join('?' * len(_FIELDS))})"
+_MOST_NAMES = 500
+"""Blobs that one statement asks for."""
+
+
+class Count(NamedTuple):
+    """How long a run is."""
+
+    by_line: int | None
+    """As its line says; None where it has none."""
+    by_events: int
+    """As the last of its events says; 0 where it has none."""
+
+
+# --- writing --------------------------------------------------------------------------------------------
+
+
+def write(connection: sqlite3.Connection, batches: Sequence[Batch]) -> None:
+    """Write batches in one transaction. One that may not be written gets its error, and changes nothing."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        taken = [batch for batch in batches if _take(connection, batch)]
+        connection.executemany(_EVENT, [(*row[:7], joined(row.blobs)) for batch in taken for row in batch.rows])
+        for batch in taken:
+            if batch.blobs:
+                insert_blobs(connection, batch.run_id, batch.blobs)
+        connection.execute("COMMIT")
+    except BaseException:
+        roll_back(connection)
+        raise
+
+
+def roll_back(connection: sqlite3.Connection) -> None:
+    """Undo what is under way, if it was not already."""
+    if connection.in_transaction:
+        connection.execute("ROLLBACK")
+
+
+def insert_blobs(connection: sqlite3.Connection, run_id: str, blobs: Blobs) -> None:
+    """Keep texts once for each content, and that this run needs them."""
+    connection.executemany(_BLOB, blobs.items())
+    connection.executemany(_USE, [(name, run_id) for name in blobs])
+
+
+def insert_line(connection: sqlite3.Connection, line: RunSummary) -> None:
+    """Add the line of a run.
+
+    Raises:
+        sqlite3.IntegrityError: There is one, or the turn of its session belongs to another run.
+    """
+    connection.execute(_BEGIN, msgspec.structs.astuple(line))
+
+
+def _take(connection: sqlite3.Connection, batch: Batch) -> bool:
+    """Count the events of a batch in the line of its run: only who knows the whole run may add to it."""
+    change, after = batch.change, batch.first + len(batch.rows)
+    if change.start is not None and batch.first == 0:
+        return _begin(connection, batch, change.start)
+    values = (after, change.last_at, change.steps, change.status or None, change.owner or None)
+    if connection.execute(_TAKE, (*values, batch.run_id, batch.first)).rowcount == 1:
+        return True
+    batch.error = _conflict(batch, count(connection, batch.run_id).by_line)
+    return False
+
+
+def _begin(connection: sqlite3.Connection, batch: Batch, start: RunStarted) -> bool:
+    try:
+        insert_line(connection, summary_of(batch.run_id, start, batch.change, len(batch.rows)))
+    except sqlite3.IntegrityError:
+        stored = count(connection, batch.run_id).by_line
+        if stored is not None:
+            batch.error = _conflict(batch, stored)
+        else:
+            batch.error = JournalConflict(f"turn {start.turn} of the session {start.session!r} belongs to another run")
+        return False
+    return True
+
+
+def _conflict(batch: Batch, stored: int | None) -> JournalError:
+    run_id, first = batch.run_id, batch.first
+    if stored is None:
+        return JournalConflict(f"run {run_id} is not in the journal, so it has no event {first}: was it deleted?")
+    if stored > first:
+        return JournalConflict(f"run {run_id} already has an event {first}: another process has taken the run over")
+    return JournalConflict(f"run {run_id} has {stored} events, and {first} cannot be the next: one before it was lost")
+
+
+def delete(connection: sqlite3.Connection, run_id: str) -> bool:
+    """Delete a run, in a transaction of its own, with the texts that no other run uses. False where there is none."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        columns = connection.execute("SELECT blobs FROM events WHERE run_id = ? AND blobs IS NOT NULL", (run_id,))
+        names = [(name,) for name in {name for (column,) in columns for name in parted(column)}]
+        found = connection.execute("DELETE FROM runs WHERE run_id = ?", (run_id,)).rowcount > 0
+        connection.execute("DELETE FROM events WHERE run_id = ?", (run_id,))
+        connection.executemany("DELETE FROM uses WHERE digest = ? AND run_id = ?", [(*one, run_id) for one in names])
+        unused = "DELETE FROM blobs WHERE digest = ?1 AND NOT EXISTS (SELECT 1 FROM uses WHERE digest = ?1)"
+        connection.executemany(unused, names)
+        connection.execute("COMMIT")
+        return found
+    except BaseException:
+        roll_back(connection)
+        raise
+
+
+# --- reading --------------------------------------------------------------------------------------------
+
+
+def count(connection: sqlite3.Connection, run_id: str) -> Count:
+    """How many events a run has, by both tables, at one moment."""
+    query = "SELECT (SELECT events FROM runs WHERE run_id = ?1), (SELECT max(seq) FROM events WHERE run_id = ?1)"
+    by_line, last = connection.execute(query, (run_id,)).fetchone()
+    return Count(by_line, 0 if last is None else last + 1)
+
+
+def rows(connection: sqlite3.Connection, run_id: str, first: int, end: int) -> list[Row]:
+    """The rows of a run from one `seq` up to another, as they are."""
+    found = connection.execute(_ROWS, (run_id, first, end)).fetchall()
+    return [
+        Row(run_id, seq, at, schema, kind, body, digest, parted(blobs) if blobs else ())
+        for seq, at, schema, kind, body, digest, blobs in found
+    ]
+
+
+def blobs(connection: sqlite3.Connection, names: Sequence[bytes]) -> Blobs:
+    """Texts that are out of line; without those that are missing.
+
+    Raises:
+        JournalDamaged: One is not what was written.
+    """
+    found: dict[bytes, bytes] = {}
+    for at in range(0, len(names), _MOST_NAMES):
+        some = names[at : at + _MOST_NAMES]
+        query = f"SELECT digest, body FROM blobs WHERE digest IN ({', '.join('?' * len(some))})"
+        for name, text in connection.execute(query, some):
+            found[name] = check_blob(name, text)
+    return found
+
+
+def lines(
+    connection: sqlite3.Connection, limit: int | None, status: str | None, session: str | None
+) -> list[tuple[object, ...]]:
+    """The lines of runs as they are, the newest first."""
+    terms, values = [], []
+    for column, wanted in (("status", status), ("session", session)):
+        if wanted is not None:
+            terms.append(f"{column} = ?")
+            values.append(wanted)
+    if session:
+        terms.append("session <> ''")  # so that the index of turns is used
+    query = _LINES.format(" AND ".join(terms) or "1")
+    return connection.execute(query, (*values, -1 if limit is None else limit)).fetchall()
+
+
+def summary(line: tuple[object, ...]) -> RunSummary:
+    """A line as it is shown.
+
+    Raises:
+        msgspec.ValidationError: SQLite takes anything in any column, and this is not what was written.
+    """
+    return msgspec.convert(dict(zip(_FIELDS, line, strict=True)), RunSummary)
