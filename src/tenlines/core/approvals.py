@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from tenlines.core import events as ev
 from tenlines.core import outcomes
-from tenlines.core.changes import find_call
+from tenlines.core.changes import find_call, revoke, watch
 from tenlines.core.deciding import binding, has_expired
 from tenlines.core.state import OpenCall, Phase, State, open_exchange
 from tenlines.errors import InvalidEvent
@@ -17,8 +19,8 @@ def on_approval_asked(state: State, event: ev.ApprovalAsked) -> None:
         raise InvalidEvent(f"ApprovalAsked is about {event.about!r}, which is not the question")
     if one.permission and not has_expired(one, event.at):
         raise InvalidEvent(f"ApprovalAsked: call {event.position} of step {event.step} is {one.permission} already")
-    one.permission, one.digest = "asked", event.digest
-    one.expires_at, one.why_asked = event.expires_at, event.reason
+    _settle(state, event, one, "asked")
+    one.why_asked = event.reason
 
 
 def on_approval_given(state: State, event: ev.ApprovalGiven) -> None:
@@ -27,23 +29,40 @@ def on_approval_given(state: State, event: ev.ApprovalGiven) -> None:
     expired = has_expired(one, event.at)
     if one.permission == "allowed" and not expired:
         raise InvalidEvent(f"ApprovalGiven: call {event.position} of step {event.step} is allowed already")
-    if (state.phase is Phase.ENDED or one.doubt) and (one.permission != "asked" or expired):
+    is_asked = one.permission == "asked" and not expired
+    if not is_asked and (state.phase is Phase.ENDED or one.doubt or (expired and event.by != "policy")):
         raise InvalidEvent(
             f"ApprovalGiven: nobody waits for an answer about call {event.position} of step {event.step}, or it comes "
             "too late"
         )
     edited = _edited(event, one)
+    if event.verdict == "deny":
+        open_exchange(state).asking.pop(event.position, None)
+        _deny(event, one)
+        return
+    _settle(state, event, one, "allowed")
+    if edited is not None:
+        one.arguments, one.edited_by = edited.value, event.by
+
+
+def _settle(
+    state: State, event: ev.ApprovalAsked | ev.ApprovalGiven, one: OpenCall, permission: Literal["asked", "allowed"]
+) -> None:
+    """Nobody need be asked about the call, as long as this holds."""
+    revoke(one)
+    one.permission, one.digest, one.expires_at = permission, event.digest, event.expires_at
+    exchange = open_exchange(state)
+    exchange.asking.pop(event.position, None)
+    watch(exchange, event.expires_at)
+
+
+def _deny(event: ev.ApprovalGiven, one: OpenCall) -> None:
+    """The call does not run, or does not run again."""
     assert one.spec is not None
-    if event.verdict == "deny" and one.doubt:
-        one.refusal = "in_doubt"
-        one.refusal_text = outcomes.doubt_settled(one.spec.name, event.by, event.reason)
-    elif event.verdict == "deny":
-        one.refusal, one.refusal_text = "denied", outcomes.denied(one.spec.name, event.by, event.reason)
+    if one.doubt or (one.counted and not one.spec.read_only):
+        one.refusal, one.refusal_text = "in_doubt", outcomes.doubt_settled(one.spec.name, event.by, event.reason)
     else:
-        one.permission, one.doubt, one.digest = "allowed", "", event.digest
-        one.expires_at = event.expires_at
-        if edited is not None:
-            one.arguments, one.edited_by = edited.value, event.by
+        one.refusal, one.refusal_text = "denied", outcomes.denied(one.spec.name, event.by, event.reason)
 
 
 def _guarded(state: State, event: ev.ApprovalAsked | ev.ApprovalGiven) -> OpenCall:

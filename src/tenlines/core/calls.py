@@ -6,7 +6,15 @@ from collections.abc import Iterable
 
 from tenlines.core import events as ev
 from tenlines.core import outcomes
-from tenlines.core.changes import append, ask_again, find_call, offer_last_words, release_queue, stop_if_cancelled
+from tenlines.core.changes import (
+    append,
+    ask_again,
+    find_call,
+    guard,
+    offer_last_words,
+    release_queue,
+    stop_if_cancelled,
+)
 from tenlines.core.deciding import runs_alone, why_nothing_runs
 from tenlines.core.repeats import Signature, signature
 from tenlines.core.state import (
@@ -17,6 +25,7 @@ from tenlines.core.state import (
     Stop,
     call_key,
     deadline_at,
+    is_unsettled,
     open_exchange,
     seconds_left,
 )
@@ -55,8 +64,7 @@ def open_for(state: State, reply: Reply) -> None:
         order.remove(final)
         order.insert(0, final)
     message = Assistant(reply.text if reply.text.strip() else "", tuple(one.call for one in calls), reply.opaque)
-    guarded = [position for position, one in enumerate(calls) if one.spec is not None and one.spec.approve]
-    exchange = Exchange(step, message, calls, order, len(calls), guarded=guarded)
+    exchange = Exchange(step, message, calls, order, len(calls))
     if reply.stop in ("content_filter", "refusal"):
         exchange.stop = Stop("refused", WHY_NOT[reply.stop])
     elif reply.stop == "context_overflow":
@@ -65,11 +73,20 @@ def open_for(state: State, reply: Reply) -> None:
         exchange.stop = Stop("max_steps", block)
     elif reply.stop == "malformed_call":
         exchange.blank = "malformed"
+    else:
+        _guard_marked(exchange)
     choice = state.settings.tool_choice
     if choice != "auto":
         state.choice_met = state.choice_met or choice == "required" or any(c.name == choice for c in reply.calls)
     state.partial = reply.text if reply.text.strip() else state.partial
     state.exchange, state.phase = exchange, Phase.AWAITING_TOOLS
+
+
+def _guard_marked(exchange: Exchange) -> None:
+    """Calls that can run and need leave are asked about first."""
+    for position, one in enumerate(exchange.calls):
+        if one.spec is not None and one.spec.approve and one.refusal is None:
+            guard(exchange, position, one)
 
 
 def _final_position(calls: list[OpenCall]) -> int:
@@ -113,7 +130,7 @@ def on_call_started(state: State, event: ev.CallStarted) -> None:
     one = find_call(state, event, started=False)
     if one.refusal is not None or one.spec is None:
         raise InvalidEvent(f"CallStarted: call {event.position} of step {event.step} is refused ({one.refusal})")
-    if one.doubt or (one.spec.approve and one.permission != "allowed"):
+    if is_unsettled(one) or (one.spec.approve and one.permission != "allowed"):
         raise InvalidEvent(f"CallStarted: call {event.position} of step {event.step} needs somebody's leave")
     if event.key != call_key(state, event.step, event.position):
         raise InvalidEvent(
@@ -128,7 +145,7 @@ def on_call_started(state: State, event: ev.CallStarted) -> None:
     if exchange.under_way and (runs_alone(one.spec) or exchange.alone):
         raise InvalidEvent(f"CallStarted: {one.call.name!r} cannot start while another call is under way")
     exchange.under_way, exchange.alone = exchange.under_way + 1, runs_alone(one.spec)
-    one.started = True
+    one.started, one.doubt, one.starts = True, "", one.starts + 1
     if not one.spec.read_only:
         state.acted[event.step, event.position] = one
     state.account.tool_calls += not one.counted
@@ -157,6 +174,8 @@ def on_call_failed(state: State, event: ev.CallFailed) -> None:
         raise InvalidEvent(f"CallFailed says {event.outcome!r}; the call is refused as {one.refusal!r}")
     if one.refusal is None and event.outcome in ("unknown_tool", "denied"):
         raise InvalidEvent(f"CallFailed says {event.outcome!r}, which {one.call.name!r} is not")
+    if is_unsettled(one):
+        raise InvalidEvent(f"CallFailed: nobody has said yet what became of {one.call.name!r}")
     if one.refusal is None and event.outcome == "not_executed":
         budget = state.limits.tool_calls
         over = budget is not None and state.account.tool_calls >= budget
@@ -183,6 +202,9 @@ def on_call_abandoned(state: State, event: ev.CallAbandoned) -> None:
     one = find_call(state, event, started=None)
     if not one.counted and one.refusal != event.outcome:
         raise InvalidEvent(f"CallAbandoned: call {event.position} of step {event.step} has not started")
+    stopped = why_nothing_runs(state, open_exchange(state), event.at, deadline_at(state))
+    if is_unsettled(one) and one.refusal is None and not stopped:
+        raise InvalidEvent(f"CallAbandoned: nobody has said yet what became of {one.call.name!r}")
     harmless = one.spec is not None and one.spec.read_only
     if event.outcome not in ("in_doubt", "cancelled") or (event.outcome == "cancelled" and not harmless):
         raise InvalidEvent(f"{one.call.name!r} may have taken effect; it is in doubt, not {event.outcome!r}")
@@ -202,6 +224,8 @@ def answer(state: State, position: int, outcome: Outcome, parts: tuple[Part, ...
     exchange = open_exchange(state)
     one = exchange.calls[position]
     one.outcome, one.parts = outcome, parts
+    exchange.guarded.pop(position, None)
+    exchange.asking.pop(position, None)
     exchange.unanswered -= 1
     exchange.under_way -= one.started and one.refusal is None
     calls, order, cursor = exchange.calls, exchange.order, exchange.cursor
@@ -220,7 +244,7 @@ def _close(state: State, exchange: Exchange) -> None:
     for position, one in enumerate(exchange.calls):
         signatures.append(_take_result(state, exchange.step, position, one))
     for one in exchange.calls:
-        if one.edited_by and one.counted:
+        if one.edited_by is not None and one.counted:
             assert one.arguments is not None
             note = outcomes.edited(one.call.name, one.call.id, one.edited_by, outcomes.canonical(one.arguments))
             append(state, Note(note))

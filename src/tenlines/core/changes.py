@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from tenlines.core import events as ev
-from tenlines.core.state import OpenCall, State, Stop, open_exchange
+from tenlines.core import outcomes
+from tenlines.core.state import Exchange, OpenCall, State, Stop, open_exchange
 from tenlines.core.transcript import Message, Note, estimate_tokens
 from tenlines.errors import InvalidEvent
 
@@ -61,13 +64,44 @@ def check_tools(tools: tuple[ev.ToolSpec, ...]) -> None:
 
 
 def set_tools(state: State, tools: tuple[ev.ToolSpec, ...]) -> None:
-    """The tools that the run has from now on."""
+    """The tools that the run has from now on. Nobody who takes a run over can take back that a tool needs leave."""
+    state.marked.update(spec.name for spec in tools if spec.approve)
+    tools = tuple(msgspec.structs.replace(spec, approve=spec.name in state.marked) for spec in tools)
     state.specs = tools
     state.tools = {spec.name: spec for spec in tools}
     state.has_final = any(spec.final for spec in tools)
     old = state.tools_tokens
     state.tools_tokens = sum(20 + (len(spec.description) + len(repr(spec.parameters))) // 4 for spec in tools)
     state.estimated_tokens += state.tools_tokens - old
+
+
+def restart_clock(state: State, at: float) -> None:
+    """Somebody else works on the run. The time between an end, or the last sign of life, and this is not charged."""
+    worked_until = state.at if state.ended is None else state.ended.at
+    state.worked_s += max(0.0, worked_until - state.session_began)
+    state.session_began = at
+
+
+def guard(exchange: Exchange, position: int, one: OpenCall) -> None:
+    """The call waits until somebody has spoken about it."""
+    exchange.guarded[position] = one
+    if one.doubt == "reconcile" or not one.permission:
+        exchange.asking[position] = one
+    watch(exchange, one.expires_at)
+
+
+def watch(exchange: Exchange, expires_at: float | None) -> None:
+    """At this time something that was asked or allowed holds no longer."""
+    if expires_at is not None:
+        exchange.soonest = expires_at if exchange.soonest is None else min(exchange.soonest, expires_at)
+
+
+def revoke(one: OpenCall) -> None:
+    """A question about the call, or leave to run it, holds no longer. Arguments that were put in place go with it,
+    unless the call has run with them."""
+    one.permission, one.digest, one.expires_at, one.why_asked = "", "", None, ""
+    if one.edited_by is not None and not one.counted:
+        one.edited_by, one.arguments = None, outcomes.parse_arguments(one.call.arguments).value
 
 
 def find_call(state: State, event: Any, *, started: bool | None) -> OpenCall:

@@ -125,7 +125,7 @@ def _next_calls(state: State, now: float) -> Effect:
     if exchange.guarded and not why and (first := _next_question(state, exchange, now)):
         return first
     refusals, calls = _due(state, exchange, why, deadline is None or now < deadline)
-    if not (refusals or calls or exchange.under_way) and (end := pause(state)):
+    if not (refusals or calls or exchange.under_way) and (end := _pause(exchange)):
         return end
     return RunTools(tuple(refusals), tuple(calls), state.settings.max_parallel, deadline)
 
@@ -147,16 +147,15 @@ def _due(state: State, exchange: Exchange, why: str, in_time: bool) -> tuple[lis
             continue
         assert one.spec is not None
         alone = runs_alone(one.spec)
-        waits = one.started or _waits_for_people(one)
-        if alone and (waits or calls or exchange.under_way):
+        waits = one.started or one.permission == "asked"
+        has_room = one.counted or room is None or room > 0
+        if not (has_room or calls):
+            refusals.append(_over_limit(exchange, position, budget))
+            continue
+        if not has_room or (alone and (waits or calls or exchange.under_way)):
             break
         if waits:
             continue
-        if room is not None and room <= 0 and not one.counted:
-            if not calls:
-                refusals.append(_over_limit(exchange, position, budget))
-                continue
-            break
         calls.append(runnable(state, exchange.step, position, one))
         room = None if room is None else room - (not one.counted)
         if alone:
@@ -169,16 +168,16 @@ def _due(state: State, exchange: Exchange, why: str, in_time: bool) -> tuple[lis
 
 def _next_question(state: State, exchange: Exchange, now: float) -> Reconcile | AskHuman | None:
     """Tools are asked about calls in doubt; then the policy, or people, about calls that need leave."""
-    step = exchange.step
-    open_calls = [(position, exchange.calls[position]) for position in exchange.guarded]
-    open_calls = [(position, one) for position, one in open_calls if _can_be_asked_about(state, one)]
+    step, is_late = exchange.step, exchange.soonest is not None and now >= exchange.soonest
+    candidates = exchange.guarded if is_late else exchange.asking
+    open_calls = [(position, one) for position, one in candidates.items() if _can_be_asked_about(state, one)]
     doubtful = [runnable(state, step, position, one) for position, one in open_calls if one.doubt == "reconcile"]
     if doubtful:
         return Reconcile(tuple(doubtful))
     lasts = state.settings.approval_expires_s
     questions = [
         Question(
-            runnable(state, step, position, one),
+            _as_asked(state, step, position, one),
             binding(state, step, position, one),
             "in_doubt" if one.doubt == "ask" else "call",
             None if lasts is None else now + lasts,
@@ -195,8 +194,12 @@ def _can_be_asked_about(state: State, one: OpenCall) -> bool:
     return one.outcome is None and one.refusal is None and not one.started and has_room
 
 
-def _waits_for_people(one: OpenCall) -> bool:
-    return one.permission == "asked"
+def _as_asked(state: State, step: int, position: int, one: OpenCall) -> RunnableCall:
+    """The call as somebody is asked about it: as the model wrote it, or as it has run already."""
+    if one.edited_by is None or one.counted:
+        return runnable(state, step, position, one)
+    written = outcomes.parse_arguments(one.call.arguments).value or {}
+    return msgspec.structs.replace(runnable(state, step, position, one), arguments=written)
 
 
 def has_expired(one: OpenCall, now: float) -> bool:
@@ -204,13 +207,9 @@ def has_expired(one: OpenCall, now: float) -> bool:
     return one.expires_at is not None and now >= one.expires_at
 
 
-def pause(state: State) -> Finish | None:
-    """The end of a run in which only people can go on; None while there is something else to do."""
-    exchange = state.exchange
-    if state.phase is not Phase.AWAITING_TOOLS or exchange is None or exchange.under_way:
-        return None
-    waiting = [exchange.calls[position] for position in exchange.guarded]
-    names = [one.call.name for one in waiting if _waits_for_people(one) and one.refusal is None and one.outcome is None]
+def _pause(exchange: Exchange) -> Finish | None:
+    """The end of a run in which only people can go on."""
+    names = [one.call.name for one in exchange.guarded.values() if one.permission == "asked" and one.refusal is None]
     if not names:
         return None
     what = f"the call of {names[0]} waits" if len(names) == 1 else f"{len(names)} calls wait ({', '.join(names)})"
@@ -218,10 +217,11 @@ def pause(state: State) -> Finish | None:
 
 
 def binding(state: State, step: int, position: int, one: OpenCall) -> str:
-    """What a question and its answer are bound to: the call's place, the tool, and what the model wrote."""
+    """What a question and its answer are bound to: the call's place, the tool, and what the model wrote; and, of a call
+    in doubt, how often it has run, so that nobody's old answer lets it run once more."""
     assert state.start is not None
     written = outcomes.parse_arguments(one.call.arguments).value
-    what = [state.start.run_id, step, position, one.spec, written]
+    what = [state.start.run_id, step, position, one.spec, written, one.starts if one.doubt == "ask" else 0]
     return hashlib.blake2b(msgspec.json.encode(what, order="deterministic"), digest_size=16).hexdigest()
 
 

@@ -268,7 +268,7 @@ class ApprovalAsked(Event, frozen=True, kw_only=True, tag=True):
     step: int
     position: int
     digest: str
-    """Of the call, the tool and the canonical arguments. An answer that names another one is refused."""
+    """Of the call, the tool, the canonical arguments and the question. An answer that names another one is refused."""
     about: Literal["call", "in_doubt"] = "call"
     """`call`: may it run? `in_doubt`: it may have taken effect before a crash; may it run again?"""
     reason: str = ""

@@ -4,8 +4,12 @@ This file says what each event means, `deciding` what follows from the state.
 
 Theory of operation. A run alternates between two places. At READY the machine checks every limit and asks for
 the model. A reply without calls ends the run; a reply with calls opens an *exchange*, which stays open until
-each call has exactly one outcome. Closing it appends the results in call order, then what people said
-meanwhile, then the machine's own notes, and the run is READY again.
+each call has exactly one outcome. Closing it appends the results in call order, with a note on each call whose
+arguments somebody changed, then what people said meanwhile, then the machine's other notes, and the run is READY again.
+
+Two things can make it wait or turn back. A call that needs leave, or that a crash left in doubt, is asked about; where
+only people can go on, the run ends as `awaiting_approval` with its exchange open. And what a run did can be undone:
+UNDOING goes back through the calls that had effect, and ends as the run would have ended, or had.
 
 Rules that every handler keeps:
 
@@ -33,7 +37,7 @@ from tenlines.core.calls import (
     on_late_result,
 )
 from tenlines.core.changes import append, check_tools, is_at_last_words, release_queue, set_tools, stop_if_cancelled
-from tenlines.core.deciding import next_effect, pause
+from tenlines.core.deciding import next_effect
 from tenlines.core.effects import Effect, Finish
 from tenlines.core.history import first_fault
 from tenlines.core.limits import Limits
@@ -63,12 +67,20 @@ class Machine:
             InvalidEvent: The event does not belong here: wrong order, wrong phase, wrong values. The state
                 is as it was before.
         """
-        state = self.state
-        handler = _HANDLERS.get(type(event))
-        if handler is None:
+        if type(event) not in _HANDLERS:
             raise InvalidEvent(f"expected an event of a run, got {type(event).__name__}")
-        phases, handle = handler
-        event = _as_read(event)
+        self.replay(_as_read(event))
+
+    def replay(self, event: ev.AnyEvent) -> None:
+        """Take in an event that a journal gave back.
+
+        As `apply`, without the way through the text of a journal, which it has behind it. An event from anywhere else
+        may hold what no journal keeps.
+
+        Raises:
+            InvalidEvent: As for `apply`.
+        """
+        state, (phases, handle) = self.state, _HANDLERS[type(event)]
         if event.seq != state.seq + 1:
             raise InvalidEvent(f"{type(event).__name__} has seq {event.seq!r}, expected {state.seq + 1}")
         if state.phase not in phases:
@@ -157,10 +169,8 @@ def _on_cancel_requested(state: State, event: ev.CancelRequested) -> None:
 
 
 def _on_run_ended(state: State, event: ev.RunEnded) -> None:
-    if event.status == "awaiting_approval":  # whether it may pause does not depend on the time
-        expected: Effect | None = pause(state)
-    else:
-        expected = next_effect(state, event.at)
+    # whether it may pause does not depend on the time: what ends while the end is recorded is asked anew on resume
+    expected = next_effect(state, float("-inf") if event.status == "awaiting_approval" else event.at)
     if expected != Finish(event.status, event.reason, event.answer):
         raise InvalidEvent(f"RunEnded says {event.status!r}, but the run has to go on with {expected!r:.200}")
     state.ended = event

@@ -161,20 +161,20 @@ def interrupted(tool: str, read_only: bool) -> str:
 
 def denied(tool: str, by: str, reason: str) -> str:
     """Somebody did not allow the call."""
-    who = "this agent's policy" if by == "policy" else by or "the person in charge"
+    who = "this agent's policy" if by == "policy" else sendable(by) or "the person in charge"
     why = f": {bounded(sendable(reason))}" if reason else ""
     return f"{tool} was not run: {who} did not allow it{why.rstrip('.')}. Do not ask for the same call again."
 
 
 def doubt_settled(tool: str, by: str, reason: str) -> str:
     """The call may have taken effect before a crash, and a person decided that it is not run again."""
-    words = f" {by or 'A person'} says: {bounded(sendable(reason))}" if reason else ""
+    words = f" {sendable(by) or 'A person'} says: {bounded(sendable(reason))}" if reason else ""
     return f"{interrupted(tool, read_only=False)} It was not run again.{words}"
 
 
 def edited(tool: str, call_id: str, by: str, arguments: str) -> str:
     """The call ran with other arguments than the model wrote."""
-    who = "The agent's policy" if by == "policy" else by or "A person"
+    who = "The agent's policy" if by == "policy" else sendable(by) or "A person"
     return f"{who} changed the arguments of your call {call_id} of {tool} before it ran. It ran with: {arguments}"
 
 

@@ -137,7 +137,7 @@ def result_of(state: State) -> RunResult:
         dollars=account.dollars if account.unpriced == 0 else None,
         messages=tuple(state.messages),
         calls=tuple(_record(*closed) for closed in state.records),
-        left=account.left(state.limits, seconds_left(state, state.at)),
+        left=account.left(state.limits, seconds_left(state, state.at if state.ended is None else state.ended.at)),
         retries=account.retries,
         repairs=state.start.repairs if state.start else (),
         warnings=tuple(state.warnings),
@@ -167,7 +167,7 @@ def pending_calls(state: State) -> tuple[PendingCall, ...]:
             one.call.name,
             one.arguments or {},
             one.digest,
-            "in_doubt" if one.doubt else "call",
+            "in_doubt" if one.doubt == "ask" else "call",
             one.why_asked,
             one.expires_at,
         )

@@ -10,8 +10,8 @@ import msgspec
 
 from tenlines.core import events as ev
 from tenlines.core import outcomes
-from tenlines.core.changes import append, check_tools, find_call, release_queue, set_tools
-from tenlines.core.deciding import binding
+from tenlines.core.changes import append, check_tools, find_call, guard, release_queue, restart_clock, revoke, set_tools
+from tenlines.core.deciding import binding, still_to_undo
 from tenlines.core.state import Exchange, OpenCall, Phase, State, open_exchange
 from tenlines.core.transcript import Note
 from tenlines.errors import InvalidEvent
@@ -22,25 +22,18 @@ def on_run_resumed(state: State, event: ev.RunResumed) -> None:
     if state.ended is not None and state.ended.status == "answered" and state.phase is Phase.ENDED:
         raise InvalidEvent("the run is answered; there is nothing to resume")
     check_tools(event.tools)
-    set_tools(state, tuple(_with_mark(state, spec) for spec in event.tools))
-    state.worked_s += max(0.0, state.at - state.session_began)
-    state.session_began = event.at
+    set_tools(state, event.tools)
+    restart_clock(state, event.at)
     state.cancel, state.cancel_reason, state.last_words = "", "", ""
     state.blanks = state.attempt = 0
     state.retry_at, state.last_error = None, ""
     if state.phase is Phase.UNDOING:
-        state.undo_under_way = False  # a compensation may be called twice
+        _go_on_undoing(state)
     elif state.exchange is not None:
         state.ended, state.phase = None, Phase.AWAITING_TOOLS
         _settle_doubts(state, state.exchange)
     else:
         _forgive(state)
-
-
-def _with_mark(state: State, spec: ev.ToolSpec) -> ev.ToolSpec:
-    """Who takes a run over cannot take back that the calls of a tool need leave."""
-    before = state.tools.get(spec.name)
-    return msgspec.structs.replace(spec, approve=True) if before is not None and before.approve else spec
 
 
 def _forgive(state: State) -> None:
@@ -59,6 +52,13 @@ def _forgive(state: State) -> None:
     _tell_undone(state)
 
 
+def _go_on_undoing(state: State) -> None:
+    """What has not been tried since the undoing began, by the tools that are here now."""
+    tried = {place for place, event in state.undone.items() if event.seq > state.undo_since}
+    state.undo = [place for place in still_to_undo(state) if place not in tried]
+    state.undo_under_way = False  # a compensation may be called twice
+
+
 def _tell_undone(state: State) -> None:
     """What was taken back since the model was last told."""
     new = [place for place, event in state.undone.items() if event.outcome == "ok" and place not in state.undone_told]
@@ -69,47 +69,74 @@ def _tell_undone(state: State) -> None:
 
 def _settle_doubts(state: State, exchange: Exchange) -> None:
     """Calls that had ever started run again only where that is safe; what is known of the others is sought."""
-    exchange.stop, exchange.under_way, exchange.guarded = None, 0, []
+    exchange.stop, exchange.under_way = None, 0
+    exchange.guarded, exchange.asking, exchange.soonest = {}, {}, None
     for position, one in enumerate(exchange.calls):
-        if one.outcome is not None or one.refusal is not None:
-            continue
-        assert one.spec is not None
-        spec = state.tools.get(one.spec.name)
-        if one.counted and not (_may_repeat(one.spec) and _may_repeat(spec)):
-            _doubt(state, one, spec)
-        elif spec is None:
-            one.refusal, one.refusal_text = "unknown_tool", outcomes.unknown_tool(one.spec.name, tuple(state.tools))
-        else:
-            one.started = False
-            if not (one.counted and spec.read_only):  # of what has run, the weaker promise holds
-                one.spec = spec
-        if one.refusal is None and (one.spec.approve or one.doubt):
-            exchange.guarded.append(position)
-            _hold_to_digest(state, exchange.step, position, one)
+        if one.outcome is None and one.refusal is None:
+            _take_up(state, one)
+            _keep_guarded(state, exchange, position, one)
 
 
-def _may_repeat(spec: ev.ToolSpec | None) -> bool:
-    return spec is not None and (spec.read_only or spec.idempotent)
+def _take_up(state: State, one: OpenCall) -> None:
+    """What becomes of a call that has no outcome, by the tools that are here now."""
+    assert one.spec is not None
+    spec, was_started = state.tools.get(one.spec.name), one.started
+    one.started = False
+    if spec is None and not one.counted:
+        one.refusal, one.refusal_text = "unknown_tool", outcomes.unknown_tool(one.spec.name, tuple(state.tools))
+    elif spec is None:
+        _tell_doubt(one)
+    else:
+        one.spec = _weaker(one.spec, spec) if one.counted else spec
+        if one.counted and not _may_repeat(one.spec):
+            _doubt(state, one, was_started)
 
 
-def _doubt(state: State, one: OpenCall, spec: ev.ToolSpec | None) -> None:
+def _weaker(was: ev.ToolSpec, spec: ev.ToolSpec) -> ev.ToolSpec:
+    """The tool as it is now. Of what has run, the weaker promise holds."""
+    both_read = was.read_only and spec.read_only
+    return msgspec.structs.replace(
+        spec,
+        read_only=both_read,
+        idempotent=spec.idempotent if both_read else _may_repeat(was) and _may_repeat(spec),
+        reconcilable=was.reconcilable and spec.reconcilable,
+    )
+
+
+def _may_repeat(spec: ev.ToolSpec) -> bool:
+    return spec.read_only or spec.idempotent
+
+
+def _doubt(state: State, one: OpenCall, was_started: bool) -> None:
     """The call may have taken effect, and may not be repeated by itself."""
     assert one.spec is not None
-    one.started, one.doubt = False, ""
-    if spec is not None and spec.reconcilable and one.spec.reconcilable:
+    if one.doubt == "ask" and not was_started:
+        return  # a person was asked, or has decided, and nothing has run since
+    if one.spec.reconcilable:
         one.doubt = "reconcile"
-    elif spec is not None and state.settings.on_in_doubt == "ask":
+    elif state.settings.on_in_doubt == "ask":
         one.doubt = "ask"
+        revoke(one)  # it was for running once
     else:
-        one.refusal, one.refusal_text = "in_doubt", outcomes.interrupted(one.spec.name, one.spec.read_only)
+        _tell_doubt(one)
 
 
-def _hold_to_digest(state: State, step: int, position: int, one: OpenCall) -> None:
+def _tell_doubt(one: OpenCall) -> None:
+    """The model is told that nobody knows."""
+    assert one.spec is not None
+    one.doubt, one.refusal = "", "in_doubt"
+    one.refusal_text = outcomes.interrupted(one.spec.name, one.spec.read_only)
+
+
+def _keep_guarded(state: State, exchange: Exchange, position: int, one: OpenCall) -> None:
     """A question, or leave to run, counts only for the very same call of the very same tool."""
-    if one.permission and one.digest != binding(state, step, position, one):
-        one.permission, one.digest, one.expires_at, one.why_asked = "", "", None, ""
-        if one.edited_by:
-            one.edited_by, one.arguments = "", outcomes.parse_arguments(one.call.arguments).value
+    if one.refusal is not None:
+        return
+    assert one.spec is not None
+    if one.permission and one.digest != binding(state, exchange.step, position, one):
+        revoke(one)
+    if one.spec.approve or one.doubt:
+        guard(exchange, position, one)
 
 
 def on_call_reconciled(state: State, event: ev.CallReconciled) -> None:
@@ -117,15 +144,13 @@ def on_call_reconciled(state: State, event: ev.CallReconciled) -> None:
     one = find_call(state, event, started=False)
     if one.doubt != "reconcile" or one.refusal is not None:
         raise InvalidEvent(f"CallReconciled: call {event.position} of step {event.step} waits for no reconciliation")
-    assert one.spec is not None
     if event.verdict == "not_done":
         one.doubt = ""
     elif state.settings.on_in_doubt == "ask":
         one.doubt = "ask"
-        one.permission, one.digest, one.expires_at = "", "", None
+        revoke(one)
     else:
-        one.doubt, one.refusal = "", "in_doubt"
-        one.refusal_text = outcomes.interrupted(one.spec.name, False)
+        _tell_doubt(one)
     exchange = open_exchange(state)
-    if not (one.doubt or one.spec.approve) and event.position in exchange.guarded:
-        exchange.guarded.remove(event.position)
+    del exchange.guarded[event.position], exchange.asking[event.position]
+    _keep_guarded(state, exchange, event.position, one)

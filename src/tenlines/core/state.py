@@ -44,18 +44,21 @@ class OpenCall(msgspec.Struct, gc=False):
     refusal: Outcome | None = None
     refusal_text: str = ""
     started: bool = False
+    starts: int = 0
+    """How often it has started: more than once only after crashes."""
     counted: bool = False
     """Entered into the account; a call that runs again after a crash is not counted twice."""
     doubt: Literal["", "reconcile", "ask"] = ""
-    """It had started when a process died: whether its tool, or a person, has to say what is to become of it."""
+    """It had started when a process died: whether its tool, or a person, says what is to become of it. It is in doubt
+    until it starts again."""
     permission: Literal["", "asked", "allowed"] = ""
     digest: str = ""
     """What the question, or the permission, was bound to."""
     expires_at: float | None = None
     """Until when the question, or the permission, holds."""
     why_asked: str = ""
-    edited_by: str = ""
-    """Who put other arguments in place of what the model wrote."""
+    edited_by: str | None = None
+    """Who put other arguments in place of what the model wrote; None where nobody did."""
     outcome: Outcome | None = None
     parts: tuple[Part, ...] = ()
     truncated: bool = False
@@ -86,8 +89,12 @@ class Exchange(msgspec.Struct, gc=False):
     """A call was refused because of `Limits.tool_calls`."""
     stop: Stop | None = None
     """How the run ends once this exchange is closed."""
-    guarded: list[int] = []
-    """Positions of calls that somebody has to allow, or whose outcome somebody has to say."""
+    guarded: dict[int, OpenCall] = {}
+    """Open calls that somebody has to allow, or whose outcome somebody has to say, by position."""
+    asking: dict[int, OpenCall] = {}
+    """Those of them about which somebody is to be asked now."""
+    soonest: float | None = None
+    """No question about a guarded call, and no leave to run one, ends before this time."""
 
 
 class State(msgspec.Struct):
@@ -101,6 +108,8 @@ class State(msgspec.Struct):
     limits: Limits = Limits()
     tools: dict[str, ToolSpec] = {}
     specs: tuple[ToolSpec, ...] = ()
+    marked: set[str] = set()
+    """Names of the tools whose calls somebody has to allow, now and from now on."""
     has_final: bool = False
     """Whether any tool's result ends the run."""
     tools_tokens: int = 0
@@ -131,6 +140,8 @@ class State(msgspec.Struct):
     undo: list[tuple[int, int]] = []
     """What is still to be undone, the next one last."""
     undo_under_way: bool = False
+    undo_since: int = -1
+    """Number of the event with which the undoing began."""
     undone: dict[tuple[int, int], CallUndone] = {}
     """What came of undoing, the last attempt of each call."""
     undone_told: set[tuple[int, int]] = set()
@@ -169,6 +180,11 @@ def open_exchange(state: State) -> Exchange:
     """The exchange that is open; there must be one."""
     assert state.exchange is not None
     return state.exchange
+
+
+def is_unsettled(one: OpenCall) -> bool:
+    """Whether the call is in doubt, and neither its tool nor a person has said what is to become of it."""
+    return one.doubt == "reconcile" or (one.doubt == "ask" and one.permission != "allowed")
 
 
 def seconds_left(state: State, now: float) -> float | None:

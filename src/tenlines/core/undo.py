@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tenlines.core import events as ev
-from tenlines.core.changes import check_tools, set_tools
+from tenlines.core.changes import check_tools, restart_clock, set_tools
 from tenlines.core.deciding import next_effect, still_to_undo, without_undo
 from tenlines.core.effects import UndoCall
 from tenlines.core.state import Phase, State, Stop, call_key
@@ -17,8 +17,14 @@ def on_undo_requested(state: State, event: ev.UndoRequested) -> None:
         raise InvalidEvent("the run waits for a decision about a call: cancel it before it is undone")
     check_tools(event.tools)
     set_tools(state, event.tools)
-    state.stop = Stop(state.ended.status, state.ended.reason)
-    state.undo, state.phase = still_to_undo(state), Phase.UNDOING
+    restart_clock(state, event.at)
+    _begin(state, event, Stop(state.ended.status, state.ended.reason))
+
+
+def _begin(state: State, event: ev.UndoRequested | ev.UndoStarted, stop: Stop) -> None:
+    """From here on nothing else happens until all is tried; then the run ends as it would have, or had."""
+    state.stop, state.phase = stop, Phase.UNDOING
+    state.undo, state.undo_since = still_to_undo(state), event.seq
 
 
 def on_undo_started(state: State, event: ev.UndoStarted) -> None:
@@ -30,8 +36,7 @@ def on_undo_started(state: State, event: ev.UndoStarted) -> None:
         raise InvalidEvent(f"UndoStarted has key {event.key!r}, expected {call_key(state, *place)!r}")
     if state.phase is Phase.READY:  # of itself, because the run stops (`Settings.on_stop`)
         end = without_undo(state, event.at)
-        state.stop = Stop(end.status, end.reason)
-        state.undo, state.phase = still_to_undo(state), Phase.UNDOING
+        _begin(state, event, Stop(end.status, end.reason))
     state.undo_under_way = True
 
 
@@ -42,4 +47,5 @@ def on_call_undone(state: State, event: ev.CallUndone) -> None:
         raise InvalidEvent(f"CallUndone: call {event.position!r} of step {event.step!r} is not being undone")
     state.undo.pop()
     state.undo_under_way = False
+    state.undone.pop(place, None)  # it is told in the order in which it was done
     state.undone[place] = event
