@@ -1,8 +1,12 @@
-"""Threads for blocking tools: reused, daemonic, and abandoned when they do not come back."""
+"""Threads for blocking tools: reused, daemonic, and abandoned when they do not come back.
+
+A process that is forked has none of the threads of its parent, so it starts its own.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from contextvars import Context, copy_context
@@ -45,6 +49,10 @@ class Workers:
             del job  # do not keep a result alive while idle
             self._idle.append(inbox)
 
+    def begin_anew(self) -> None:
+        """This is a new process: nobody works in the threads that are known."""
+        self._idle = []
+
 
 class LoopThread:
     """An event loop in a thread of its own, for async tools under the sync driver. Started at first use."""
@@ -52,6 +60,7 @@ class LoopThread:
     def __init__(self) -> None:
         self._lock = threading.Lock()  # two runs may need the loop first at the same time
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._inherited: list[asyncio.AbstractEventLoop | None] = []
 
     def submit(self, work: Coroutine[Any, Any, None]) -> Callable[[], None]:
         """Start a coroutine, in a copy of the caller's context; returns what cancels it."""
@@ -90,6 +99,13 @@ class LoopThread:
                 ready.wait()
             return self._loop
 
+    def begin_anew(self) -> None:
+        """This is a new process: nobody runs the loop that is known. It is kept, since to close it would reach into the
+        old process, which shares what it waits with."""
+        self._lock = threading.Lock()
+        self._inherited.append(self._loop)
+        self._loop = None
+
 
 def _start(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, None], context: Context) -> asyncio.Task[None]:
     return loop.create_task(work, context=context)
@@ -97,6 +113,9 @@ def _start(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, None], con
 
 workers = Workers()
 loop_thread = LoopThread()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=workers.begin_anew)
+    os.register_at_fork(after_in_child=loop_thread.begin_anew)
 
 
 async def in_thread(call: Callable[[], Any]) -> Any:
