@@ -87,7 +87,7 @@ def pieces(call: GuardedCall) -> Iterator[bool]:
 @pytest.mark.parametrize(
     ("approve", "message"),
     [
-        ("ask", r"approve of tool 'pay' is 'ask': give True, or a function of the tenlines.ports.GuardedCall"),
+        ("ask", r"approve of tool 'pay' is the str 'ask': give True, or a function of the tenlines.ports.GuardedCall"),
         (None, "is None: give True"),
         (bool, "is an object of the type type"),
         (nothing, r"has to take one argument, the tenlines.ports.GuardedCall"),
@@ -214,7 +214,7 @@ async def yielding_later(seat: str) -> Any:
     [
         (lambda place: 0, r"undo of tool 'book' takes 'place', which the tool does not have: it may take seat, day, "),
         (lambda place: 0, r"result, and a CallContext"),
-        ("cancel", r"is 'cancel': give a function"),
+        ("cancel", r"is the str 'cancel': give a function"),
         (Seat, "give a function"),
         (yielding, "yields, so that calling it would do nothing"),
         (yielding_later, "yields, so that calling it would do nothing"),

@@ -91,14 +91,14 @@ async def later(call: GuardedCall) -> None:
     [
         ("ask", r"policy='ask' names no tools: give a mapping, as in policy=\{'\*': 'ask'\}, or a function"),
         (Ask(), "names no tools"),
-        (7, r"policy is 7: give 'allow', 'deny', 'ask', a verdict of tenlines.ports, or a function"),
-        ({"pay": "alow"}, r"policy\['pay'\] is 'alow': give 'allow', 'deny', 'ask'"),
-        ({"pay": True}, r"policy\['pay'\] is True"),
+        (7, r"policy is the int 7: give 'allow', 'deny', 'ask', a verdict of tenlines.ports, or a function"),
+        ({"pay": "alow"}, r"policy\['pay'\] is the str 'alow': give 'allow', 'deny', 'ask'"),
+        ({"pay": True}, r"policy\['pay'\] is the bool True"),
         ({"pay": Ask}, r"policy\['pay'\] is an object of the type type"),
         ({"pay": later}, r"policy\['pay'\] is async or yields"),
         (later, "policy is async or yields"),
         ({"pay": lambda: "ask"}, r"policy\['pay'\] has to take one argument"),
-        ({7: "ask"}, r"a name of tools is a text such as 'pay' or 'delete_\*', not 7"),
+        ({7: "ask"}, r"a name of tools is a text such as 'pay' or 'delete_\*', not the int 7"),
         ({"": "ask"}, "a name of tools is a text"),
     ],
 )

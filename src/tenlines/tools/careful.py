@@ -149,8 +149,11 @@ def refuse_parameters(who: str, function: Callable[..., Any]) -> None:
 
 def described(value: object) -> str:
     """A value in a message: itself where it is short, else its type."""
-    is_short = value is None or isinstance(value, str | int | float)
-    return f"{value!r:.60}" if is_short else f"an object of the type {type(value).__name__}"
+    if value is None:
+        return "None"
+    kind = type(value).__name__
+    is_short = isinstance(value, str | bytes | int | float)
+    return f"the {kind} {repr(value)[:60]}" if is_short else f"an object of the type {kind}"
 
 
 def _function(who: str, given: Any, of: Callable[..., Any], wanted: str) -> Function:

@@ -13,6 +13,7 @@ from typing import Any
 from tenlines.core.events import ToolSpec
 from tenlines.errors import ConfigError
 from tenlines.ports import ToolPort
+from tenlines.tools.careful import described
 from tenlines.tools.tool import Tool, tool
 
 UNKNOWN_ARG = "unknown_arg"
@@ -51,7 +52,7 @@ def _listed(things: Iterable[Any] | Mapping[str, Any] | None) -> list[Any]:
     if isinstance(things, Mapping):
         return [things]
     if isinstance(things, str | bytes) or not isinstance(things, Iterable):
-        raise ConfigError(f"tools={_described(things)}: give a list, as in tools=[get_order, get_tracking]")
+        raise ConfigError(f"tools={described(things)}: give a list, as in tools=[get_order, get_tracking]")
     return list(things)
 
 
@@ -67,7 +68,7 @@ def _from_thing(thing: Any) -> ToolPort:
     if callable(thing):
         return _checked(tool(thing))
     raise ConfigError(
-        f"{_described(thing)} cannot be a tool: pass a function with types, something made by @tool, a bound method, "
+        f"{described(thing)} cannot be a tool: pass a function with types, something made by @tool, a bound method, "
         "or a dict of functions"
     )
 
@@ -86,13 +87,13 @@ def _from_dict(table: Mapping[str, Any]) -> list[ToolPort]:
     made: list[ToolPort] = []
     for name, value in table.items():
         if not isinstance(name, str):
-            raise ConfigError(f"the keys of a dict of tools are their names, not {_described(name)}")
+            raise ConfigError(f"the keys of a dict of tools are their names, not {described(name)}")
         if isinstance(value, Mapping):
             made.append(_checked(_lookup(name, value)))
         elif callable(value) and not isinstance(value, type):
             made.append(_checked(_renamed(value, name)))
         else:
-            raise ConfigError(f"tool {name!r} is {_described(value)}: give a function, or a dict of argument: result")
+            raise ConfigError(f"tool {name!r} is {described(value)}: give a function, or a dict of argument: result")
     return made
 
 
@@ -131,11 +132,6 @@ def _origin(one: ToolPort) -> str:
     if isinstance(one, Tool):
         return f"{one.__module__}.{one.__qualname__}"
     return f"an object of {type(one).__module__}.{type(one).__qualname__}"
-
-
-def _described(thing: Any) -> str:
-    text = repr(thing) if isinstance(thing, str | bytes | int | float) else ""
-    return f"the {type(thing).__name__} {text[:60]}" if text else f"an object of the type {type(thing).__name__}"
 
 
 # --- files --------------------------------------------------------------------------------------------
