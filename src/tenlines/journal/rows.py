@@ -152,13 +152,13 @@ def unpack(body: str, blobs: Blobs) -> bytes:
     return _STRING.sub(back, body.encode())
 
 
-def check_blob(name: bytes, text: bytes) -> bytes:
-    """The text, if it is the one of that name.
+def check_blob(name: bytes, text: object) -> bytes:
+    """What was found under that name, if it is what was put there.
 
     Raises:
         JournalDamaged: It is not.
     """
-    if blob_digest(text) != name:
+    if not isinstance(text, bytes) or blob_digest(text) != name:
         raise JournalDamaged(f"the text {name.hex()[:16]}... is damaged: it does not match its digest")
     return text
 

@@ -11,7 +11,9 @@ from tenlines.core.events import AnyEvent
 from tenlines.core.outcomes import encodable
 from tenlines.errors import ConfigError, JournalDamaged, JournalError, RunNotFound
 from tenlines.journal import sqlite_tables as tables
+from tenlines.journal.integrity import Finding, check_runs
 from tenlines.journal.rows import Row, contiguous, event_of
+from tenlines.journal.sqlite_check import check_tables
 from tenlines.journal.sqlite_errors import is_locked
 from tenlines.journal.sqlite_file import Durability, SqliteFile
 from tenlines.journal.writer import Batch, WrittenInGroups
@@ -74,6 +76,22 @@ class SqliteJournal(WrittenInGroups):
         """
         with self._file.errors("written"), self._writing:
             return sum(tables.delete(self._file.writer(), run_id) for run_id in run_ids)
+
+    def check(self, *, deep: bool = True) -> Iterator[Finding]:
+        """Look for damage. Nothing is changed, and nothing is raised for what is found.
+
+        Args:
+            deep: Read and replay every event, and prove every text out of line; otherwise only pages and counts.
+        """
+        try:
+            with self._file.errors("read"), self._file.reader() as connection:
+                found = check_tables(connection, deep)
+        except JournalError as error:
+            found = [Finding("", str(error), True)]
+        yield from found
+        if deep:
+            known = {finding.run_id for finding in found if finding.is_fatal}
+            yield from (finding for finding in check_runs(self) if finding.run_id not in known or not finding.run_id)
 
     def close(self) -> None:
         """Close the file. Events that were not committed are lost, as they would be in a crash."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -50,34 +50,50 @@ def write(connection: sqlite3.Connection, batches: Sequence[Batch]) -> None:
     connection.execute("BEGIN IMMEDIATE")
     try:
         taken = [batch for batch in batches if _take(connection, batch)]
-        connection.executemany(_EVENT, [(*row[:7], joined(row.blobs)) for batch in taken for row in batch.rows])
+        _insert(connection, (row for batch in taken for row in batch.rows))
         for batch in taken:
             if batch.blobs:
-                insert_blobs(connection, batch.run_id, batch.blobs)
+                _keep(connection, batch.run_id, batch.blobs)
         connection.execute("COMMIT")
     except BaseException:
-        roll_back(connection)
+        _roll_back(connection)
         raise
 
 
-def roll_back(connection: sqlite3.Connection) -> None:
+def insert_run(connection: sqlite3.Connection, line: RunSummary, rows: Iterable[Row], blobs: Blobs) -> None:
+    """Put a whole run into the journal, its rows as they are.
+
+    Raises:
+        sqlite3.IntegrityError: It is there already, or the turn of its session belongs to another run.
+    """
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        _begin_line(connection, line)
+        _insert(connection, rows)
+        _keep(connection, line.run_id, blobs)
+        connection.execute("COMMIT")
+    except BaseException:
+        _roll_back(connection)
+        raise
+
+
+def _roll_back(connection: sqlite3.Connection) -> None:
     """Undo what is under way, if it was not already."""
     if connection.in_transaction:
         connection.execute("ROLLBACK")
 
 
-def insert_blobs(connection: sqlite3.Connection, run_id: str, blobs: Blobs) -> None:
+def _insert(connection: sqlite3.Connection, rows: Iterable[Row]) -> None:
+    connection.executemany(_EVENT, [(*row[:7], joined(row.blobs)) for row in rows])
+
+
+def _keep(connection: sqlite3.Connection, run_id: str, blobs: Blobs) -> None:
     """Keep texts once for each content, and that this run needs them."""
     connection.executemany(_BLOB, blobs.items())
     connection.executemany(_USE, [(name, run_id) for name in blobs])
 
 
-def insert_line(connection: sqlite3.Connection, line: RunSummary) -> None:
-    """Add the line of a run.
-
-    Raises:
-        sqlite3.IntegrityError: There is one, or the turn of its session belongs to another run.
-    """
+def _begin_line(connection: sqlite3.Connection, line: RunSummary) -> None:
     connection.execute(_BEGIN, msgspec.structs.astuple(line))
 
 
@@ -95,7 +111,7 @@ def _take(connection: sqlite3.Connection, batch: Batch) -> bool:
 
 def _begin(connection: sqlite3.Connection, batch: Batch, start: RunStarted) -> bool:
     try:
-        insert_line(connection, summary_of(batch.run_id, start, batch.change, len(batch.rows)))
+        _begin_line(connection, summary_of(batch.run_id, start, batch.change, len(batch.rows)))
     except sqlite3.IntegrityError:
         stored = count(connection, batch.run_id).by_line
         if stored is not None:
@@ -129,7 +145,7 @@ def delete(connection: sqlite3.Connection, run_id: str) -> bool:
         connection.execute("COMMIT")
         return found
     except BaseException:
-        roll_back(connection)
+        _roll_back(connection)
         raise
 
 

@@ -184,7 +184,7 @@ class WrittenInGroups(ABC):
 
     def _write_here(self, batch: Batch) -> None:
         try:
-            self._write_group([batch])
+            self._write_and_settle([batch])
         except BaseException:  # Ctrl-C: the thread writes it; if it was written already, its count refuses it
             self._hand_over(batch)
             raise
@@ -205,7 +205,7 @@ class WrittenInGroups(ABC):
         weakref.finalize(self, self._queue.put, None)
         self._thread.start()
 
-    def _write_group(self, batches: Sequence[Batch]) -> None:
+    def _write_and_settle(self, batches: Sequence[Batch]) -> None:
         try:
             with self._writing:
                 self._write(batches)
@@ -237,7 +237,7 @@ def _write_next(queue: _Queue) -> bool:
             is_last = True
         else:
             batches.append(more[1])
-    first[0]._write_group(batches)
+    first[0]._write_and_settle(batches)
     first[0]._count_off(len(batches))
     return not is_last
 
