@@ -155,24 +155,24 @@ class GuardedCall(NamedTuple):
         return self.tool.name
 
 
-class Allow(NamedTuple):
+class Allow(msgspec.Struct, frozen=True):
     """The call may run."""
 
 
-class Deny(NamedTuple):
+class Deny(msgspec.Struct, frozen=True):
     """The call does not run. The model is told why."""
 
     reason: str = ""
 
 
-class Ask(NamedTuple):
+class Ask(msgspec.Struct, frozen=True):
     """A person decides; the run pauses until somebody has."""
 
     reason: str = ""
     """Shown to the person."""
 
 
-class Edit(NamedTuple):
+class Edit(msgspec.Struct, frozen=True):
     """The call may run with these arguments in place of those that the model wrote. The model is told."""
 
     arguments: JsonObject

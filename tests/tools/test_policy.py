@@ -22,7 +22,7 @@ def guarded(one: Tool[..., Any], **arguments: Any) -> GuardedCall:
 
 
 def decided(policy: Any, one: Tool[..., Any] = pay, **arguments: Any) -> tuple[str, Verdict]:
-    """The name of the verdict too: verdicts are tuples, and an `Ask` equals a `Deny` with the same words."""
+    """The name of the verdict too."""
     verdict = settle(as_policy(policy), one, guarded(one, **arguments))
     return type(verdict).__name__, verdict
 
@@ -33,7 +33,13 @@ def decided(policy: Any, one: Tool[..., Any] = pay, **arguments: Any) -> tuple[s
 def test_no_policy_leaves_every_call_to_its_tool() -> None:
     assert as_policy(None) is None
     assert decided(None, pay) == ("Ask", Ask())
-    assert decided(None, look) == ("Allow", Allow())
+    assert decided(lambda _: None, look) == ("Allow", Allow())
+
+
+def test_a_call_that_was_marked_by_a_policy_which_is_gone_is_asked_about() -> None:
+    name, verdict = decided(None, look)
+    assert name == "Ask"
+    assert "under a policy that is not here now" in verdict.reason  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(
@@ -94,7 +100,7 @@ async def later(call: GuardedCall) -> None:
         (7, r"policy is the int 7: give 'allow', 'deny', 'ask', a verdict of tenlines.ports, or a function"),
         ({"pay": "alow"}, r"policy\['pay'\] is the str 'alow': give 'allow', 'deny', 'ask'"),
         ({"pay": True}, r"policy\['pay'\] is the bool True"),
-        ({"pay": Ask}, r"policy\['pay'\] is an object of the type type"),
+        ({"pay": Ask}, r"policy\['pay'\] is the class Ask"),
         ({"pay": later}, r"policy\['pay'\] is async or yields"),
         (later, "policy is async or yields"),
         ({"pay": lambda: "ask"}, r"policy\['pay'\] has to take one argument"),
@@ -232,4 +238,4 @@ def test_a_tool_that_wants_leave_and_cannot_say_for_what_asks() -> None:
     verdict = settle(None, Foreign(), guarded(pay))  # type: ignore[arg-type]
     assert type(verdict) is Ask
     Foreign.spec = ToolSpec("pay")
-    assert type(settle(None, Foreign(), guarded(pay))) is Allow  # type: ignore[arg-type]
+    assert type(settle(lambda _: None, Foreign(), guarded(pay))) is Allow  # type: ignore[arg-type]

@@ -151,6 +151,8 @@ def described(value: object) -> str:
     """A value in a message: itself where it is short, else its type."""
     if value is None:
         return "None"
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
     kind = type(value).__name__
     is_short = isinstance(value, str | bytes | int | float)
     return f"the {kind} {repr(value)[:60]}" if is_short else f"an object of the type {kind}"

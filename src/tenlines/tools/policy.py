@@ -41,7 +41,7 @@ def as_policy(value: Any) -> Policy | None:
         return None
     if isinstance(value, Mapping):
         return _by_name(tuple((_pattern(name), _rule(f"policy[{name!r}]", one)) for name, one in value.items()))
-    if isinstance(value, str | tuple):
+    if isinstance(value, str | Allow | Deny | Ask | Edit):
         raise ConfigError(
             f"policy={value!r} names no tools: give a mapping, as in policy={{'*': 'ask'}}, or a function"
         )
@@ -58,6 +58,8 @@ def settle(policy: Policy | None, tool: ToolPort, call: GuardedCall) -> Verdict:
         tool: The tool itself. What `call.tool` says of `approve` is the agent's word, not the tool's.
         call: The call. Whoever is asked gets a copy.
     """
+    if policy is None and not tool.spec.approve:
+        return Ask("the run was begun under a policy that is not here now")
     own = f"approve of {call.name}"
     for who, one in (("the policy", policy), (own, partial(_permit, tool))):
         verdict = None if one is None else _asked(who, one, call)
