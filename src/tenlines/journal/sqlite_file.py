@@ -83,12 +83,23 @@ class SqliteFile:
             if connection is None:
                 connection = self._patiently(self._open_reader)
             yield connection
-        finally:
-            with self._free:
-                self._reading -= 1
-                if connection is not None:
-                    self._put_back(connection)
-                self._free.notify_all()
+        except BaseException:  # it may be in the middle of something
+            if connection is not None:
+                connection.close()
+            self._done_reading(None)
+            raise
+        self._done_reading(connection)
+
+    def _done_reading(self, connection: sqlite3.Connection | None) -> None:
+        with self._free:
+            self._reading -= 1
+            self._free.notify_all()
+            if connection is None:
+                return
+            if self._is_closed or len(self._idle) >= _MOST_IDLE:
+                connection.close()
+            else:
+                self._idle.append(connection)
 
     def close(self) -> None:
         """Close all connections."""
@@ -115,12 +126,6 @@ class SqliteFile:
         self._begin_anew()
 
     # --- connections --------------------------------------------------------------------------------
-
-    def _put_back(self, connection: sqlite3.Connection) -> None:
-        if self._is_closed or len(self._idle) >= _MOST_IDLE:
-            connection.close()
-        else:
-            self._idle.append(connection)
 
     def _close_idle(self) -> None:
         while self._idle:

@@ -16,12 +16,12 @@ import os
 import threading
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from queue import SimpleQueue
 from typing import TypeAlias
 
-from tenlines.core.events import AnyEvent
-from tenlines.errors import JournalError
+from tenlines.core.events import AnyEvent, RunResumed, RunStarted, UndoRequested
+from tenlines.errors import JournalConflict, JournalError
 from tenlines.journal.rows import Change, Row, change_of, row_of
 
 MOST = 1000
@@ -31,7 +31,7 @@ MOST = 1000
 class Batch:
     """What one commit writes of one run: all of it or nothing."""
 
-    __slots__ = ("_done", "_future", "_loop", "blobs", "change", "error", "first", "rows", "run_id")
+    __slots__ = ("_done", "_future", "_loop", "blobs", "change", "error", "first", "opens", "rows", "run_id")
 
     def __init__(self, run_id: str, events: Sequence[AnyEvent]) -> None:
         self.run_id, self.first = run_id, events[0].seq
@@ -42,6 +42,8 @@ class Batch:
             self.rows.append(row)
             self.blobs.update(blobs)
         self.change: Change = change_of(events)
+        self.opens = isinstance(events[0], RunStarted | RunResumed | UndoRequested)
+        """Whether an owner takes the run up with it."""
         self.error: JournalError | None = None
         """Set by the store where it could not be written."""
         self._done = threading.Lock()
@@ -93,6 +95,7 @@ class WrittenInGroups(ABC):
     def __init__(self, name: str) -> None:
         self._name = name
         self._held: dict[str, list[AnyEvent]] = {}
+        self._lost: dict[str, int] = {}
         self._is_closed = False
         self._begin_anew()
         with _forking:
@@ -206,6 +209,16 @@ class WrittenInGroups(ABC):
         self._thread.start()
 
     def _write_and_settle(self, batches: Sequence[Batch]) -> None:
+        for some in _rounds(batches):
+            kept = [batch for batch in some if not self._is_lost(batch)]
+            if kept:
+                self._try_to_write(kept)
+            for batch in some:
+                if batch.error is not None:
+                    self._lost[batch.run_id] = batch.first + len(batch.rows)
+        _settle(batches)
+
+    def _try_to_write(self, batches: Sequence[Batch]) -> None:
         try:
             with self._writing:
                 self._write(batches)
@@ -213,7 +226,15 @@ class WrittenInGroups(ABC):
             _fail(batches, error)
         except Exception as error:  # noqa: BLE001  # whoever waits must be told, whatever it was
             _fail(batches, JournalError(f"{self._name} could not be written: {type(error).__name__}: {error}"))
-        _settle(batches)
+
+    def _is_lost(self, batch: Batch) -> bool:
+        """Whether it continues one that was not written. If another owner wrote in the meantime, its count may fit.
+
+        Who takes the run up anew has read what is stored, and says so with its first event.
+        """
+        if self._lost and self._lost.pop(batch.run_id, None) == batch.first and not batch.opens:
+            batch.error = JournalConflict(f"events before {batch.first} of run {batch.run_id} could not be written")
+        return batch.error is not None
 
 
 _Queue: TypeAlias = "SimpleQueue[tuple[WrittenInGroups, Batch] | None]"
@@ -240,6 +261,17 @@ def _write_next(queue: _Queue) -> bool:
     first[0]._write_and_settle(batches)
     first[0]._count_off(len(batches))
     return not is_last
+
+
+def _rounds(batches: Sequence[Batch]) -> Iterator[list[Batch]]:
+    """Batches that can be written together: none of the same run, as one counts on what the one before it wrote."""
+    some: dict[str, Batch] = {}
+    for batch in batches:
+        if batch.run_id in some:
+            yield list(some.values())
+            some = {}
+        some[batch.run_id] = batch
+    yield list(some.values())
 
 
 def _fail(batches: Sequence[Batch], error: JournalError) -> None:
