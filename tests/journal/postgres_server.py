@@ -132,8 +132,8 @@ class PostgresServer:
         self.start()
 
     def close(self) -> None:
-        """Kill it and remove its folder."""
-        self.kill_hard()
+        """Have it drop everything, and remove its folder."""
+        self._end(signal.SIGQUIT)
         shutil.rmtree(self._home, ignore_errors=True)
 
     def _end(self, how: signal.Signals) -> None:

@@ -1,0 +1,329 @@
+"""Runs in a Postgres database, for many processes and machines.
+
+What is committed is on the disk of the server. A group of commits, of however many runs, is one statement: it moves
+on the count of each run, where that count is what the run's owner expects, and stores the events of those runs alone.
+One statement is one transaction and one exchange with the server.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from typing import Any
+
+from tenlines.core.events import AnyEvent
+from tenlines.core.outcomes import encodable
+from tenlines.errors import JournalConflict, JournalError, RunNotFound
+from tenlines.journal.postgres_layout import migrate
+from tenlines.journal.postgres_link import Connection, Link, PostgresError, in_a_line, passes
+from tenlines.journal.rows import Blobs, Row, check_blob, contiguous, event_of
+from tenlines.journal.summary import task_of
+from tenlines.journal.writer import Batch, WrittenInGroups
+from tenlines.ports import RunSummary
+
+MOST_BYTES = 16 * 1024 * 1024
+"""Of text in one statement; one batch may be larger."""
+CHUNK = 200
+"""Events that are read at once."""
+
+_WRITE = """
+WITH begun AS (
+    INSERT INTO tenlines_runs
+        (run_id, started_at, last_at, agent, model, task, status, events, steps, owner, session, turn)
+    SELECT * FROM unnest(
+        %(b_run_id)s::text[], %(b_started_at)s::float8[], %(b_last_at)s::float8[], %(b_agent)s::text[],
+        %(b_model)s::text[], %(b_task)s::text[], %(b_status)s::text[], %(b_events)s::bigint[], %(b_steps)s::bigint[],
+        %(b_owner)s::text[], %(b_session)s::text[], %(b_turn)s::integer[])
+    ON CONFLICT DO NOTHING
+    RETURNING run_id
+), continued AS (
+    UPDATE tenlines_runs r SET
+        events = r.events + c.events,
+        steps = r.steps + c.steps,
+        last_at = greatest(r.last_at, c.last_at),
+        status = coalesce(nullif(c.status, ''), r.status),
+        owner = coalesce(nullif(c.owner, ''), r.owner)
+    FROM unnest(
+        %(c_run_id)s::text[], %(c_first)s::bigint[], %(c_events)s::bigint[], %(c_steps)s::bigint[],
+        %(c_last_at)s::float8[], %(c_status)s::text[], %(c_owner)s::text[])
+        AS c (run_id, first, events, steps, last_at, status, owner)
+    WHERE r.run_id = c.run_id AND r.events = c.first
+    RETURNING r.run_id
+), owned AS (
+    SELECT run_id FROM begun UNION ALL SELECT run_id FROM continued
+), stored AS (
+    INSERT INTO tenlines_events (run_id, seq, at, schema, type, body, digest, blobs)
+    SELECT e.run_id, e.seq, e.at, e.schema, e.type, e.body, e.digest, e.blobs::bytea[]
+    FROM unnest(
+        %(e_run_id)s::text[], %(e_seq)s::bigint[], %(e_at)s::float8[], %(e_schema)s::integer[], %(e_type)s::text[],
+        %(e_body)s::text[], %(e_digest)b::bytea[], %(e_blobs)s::text[])
+        AS e (run_id, seq, at, schema, type, body, digest, blobs)
+    WHERE e.run_id IN (SELECT run_id FROM owned)
+    RETURNING blobs
+), kept AS (
+    INSERT INTO tenlines_blobs (digest, body)
+    SELECT t.digest, t.body FROM unnest(%(t_digest)b::bytea[], %(t_body)b::bytea[]) AS t (digest, body)
+    WHERE t.digest IN (SELECT unnest(blobs) FROM stored)
+    ORDER BY t.digest
+    ON CONFLICT DO NOTHING
+)
+SELECT run_id FROM owned
+"""
+_BEGUN = "run_id started_at last_at agent model task status events steps owner session turn"
+_CONTINUED = "run_id first events steps last_at status owner"
+_EVENTS = "run_id seq at schema type body digest blobs"
+_TEXTS = "digest body"
+
+_DIGESTS = "SELECT seq, digest FROM tenlines_events WHERE run_id = %s AND seq >= %s AND seq < %s ORDER BY seq"
+_KNOWN = "SELECT run_id FROM tenlines_runs WHERE run_id = ANY(%s)"
+
+_READ = """
+SELECT r.events, e.* FROM tenlines_runs r LEFT JOIN LATERAL (
+    SELECT run_id, seq, at, schema, type, body, digest, blobs FROM tenlines_events
+    WHERE run_id = r.run_id AND seq >= %s ORDER BY seq LIMIT %s
+) e ON true WHERE r.run_id = %s ORDER BY e.seq
+"""
+_TEXTS_OF = "SELECT digest, body FROM tenlines_blobs WHERE digest = ANY(%b)"
+_RUNS = """
+SELECT run_id, started_at, last_at, agent, model, task, status, events, steps, owner, session, turn FROM tenlines_runs
+WHERE (%(status)s::text IS NULL OR status = %(status)s) AND (%(session)s::text IS NULL OR session = %(session)s)
+ORDER BY number DESC LIMIT %(limit)s
+"""
+
+_ALONE = "LOCK TABLE tenlines_blobs IN SHARE ROW EXCLUSIVE MODE"
+"""Waits for writers and keeps them out: one of them may be about to use a text that looks unused."""
+_DELETE = """
+WITH gone AS (DELETE FROM tenlines_runs WHERE run_id = ANY(%(ids)s)),
+     rows AS (DELETE FROM tenlines_events WHERE run_id = ANY(%(ids)s) RETURNING blobs)
+SELECT DISTINCT unnest(blobs) FROM rows
+"""
+_DELETE_TEXTS = """
+DELETE FROM tenlines_blobs b WHERE b.digest = ANY(%b) AND NOT EXISTS (
+    SELECT FROM tenlines_events e WHERE e.blobs <> '{}' AND e.blobs @> ARRAY[b.digest])
+"""
+
+
+class PostgresJournal(WrittenInGroups):
+    """A journal in a Postgres database. Safe to share between threads, processes and machines.
+
+    The tables stand in the first schema of the connection's `search_path` and are made when they are missing.
+    A commit returns when the server has it on its disk (`synchronous_commit` is on even where the database says
+    otherwise). A server that is lost later is waited for; opening tries once, so that a wrong address is told at once.
+
+    Args:
+        address: `postgresql://USER:PASSWORD@HOST:PORT/DATABASE`, or any other form that libpq takes.
+        patience_s: Seconds for which a lost server is tried again before a commit or a read fails.
+        connections: How many connections may be open for reading at once; the writer has one more.
+
+    Raises:
+        MissingExtra: The package `psycopg` is not installed.
+        JournalError: The database cannot be reached.
+        JournalFormatError: Its tables were made by a newer version.
+    """
+
+    def __init__(self, address: str, *, patience_s: float = 30.0, connections: int = 4) -> None:
+        super().__init__("tenlines-postgres")
+        self._link = Link(address, patience_s=patience_s, connections=connections)
+        self.label = self._link.label
+        try:
+            with self._link.connect() as connection:
+                migrate(connection, self.label)
+        except PostgresError as error:
+            raise JournalError(
+                f"the journal {self.label} could not be opened: {in_a_line(error)}; see that the server runs, and that "
+                "host, port, database, user and password are right"
+            ) from error
+        weakref.finalize(self, self._link.close)
+
+    def close(self) -> None:
+        """Write what was committed, then close the connections. Events that were not committed are lost."""
+        self._stop_writing()
+        self._link.close()
+
+    # --- writing ----------------------------------------------------------------------------------------
+
+    def _after_fork(self) -> None:
+        self._link.abandon()
+
+    def _write(self, batches: Sequence[Batch]) -> None:
+        groups = list(_groups(batches))
+        for number, group in enumerate(groups):
+            try:
+                self._write_group(group)
+            except JournalError as error:  # out of reach: what waits behind it is not made to wait as long again
+                for batch in chain.from_iterable(groups[number:]):
+                    batch.error = error
+                return
+
+    def _write_group(self, group: Sequence[Batch], *, may_be_there: bool = False) -> None:
+        """Write batches of different runs in one statement. What the server refuses is tried one by one.
+
+        A connection that is lost while the statement is under way leaves open whether it was written. It is sent again:
+        where the lost one was written, or still is being written, the count of the run has moved on, and the rows that
+        are there are compared with ours (`_is_there`).
+        """
+        was_sent = may_be_there
+
+        def attempt() -> None:
+            nonlocal was_sent
+            connection = self._link.writer()
+            is_repeat, was_sent = was_sent, True
+            owned = {run_id for (run_id,) in connection.execute(_WRITE, _parameters(group))}
+            for batch in group:
+                if batch.run_id not in owned and not (is_repeat and _is_there(connection, batch)):
+                    batch.error = _conflict(connection, batch)
+
+        try:
+            self._link.patiently(attempt)
+        except (PostgresError, UnicodeError) as error:
+            failure = self._link.failure("written", error)
+            if passes(error):
+                raise failure from error
+            if len(group) == 1:
+                group[0].error = failure
+            else:
+                for batch in group:
+                    self._write_group([batch], may_be_there=was_sent)
+
+    # --- reading ----------------------------------------------------------------------------------------
+
+    def read(self, run_id: str, from_seq: int = 0) -> Iterator[AnyEvent]:
+        """The events of a run, in order, as they stand when the last of them is read.
+
+        Raises:
+            RunNotFound: There is no such run.
+            JournalDamaged: While reading: what is there is not what was written.
+        """
+        return self._events(run_id, from_seq, *self._chunk(run_id, from_seq))
+
+    def runs(
+        self, limit: int | None = None, *, status: str | None = None, session: str | None = None
+    ) -> list[RunSummary]:
+        """The newest runs first; only those with this status (`open` included) or of this session."""
+        rows = self._ask(_RUNS, {"limit": limit, "status": status, "session": session})
+        return [RunSummary(*row) for row in rows]
+
+    def delete(self, run_ids: Sequence[str]) -> int:
+        """Remove runs with all their events, and the texts that no other run uses. Returns how many there were."""
+        ids = list(run_ids)
+
+        def attempt() -> None:
+            with self._link.reader() as connection, connection.transaction():
+                connection.execute(_ALONE)
+                texts = [name for (name,) in connection.execute(_DELETE, {"ids": ids})]
+                connection.execute(_DELETE_TEXTS, (texts,))
+
+        known = self._ask(_KNOWN, (ids,))
+        try:
+            self._link.patiently(attempt)
+        except (PostgresError, UnicodeError) as error:
+            raise self._link.failure("written", error) from error
+        return len(known)
+
+    def _events(self, run_id: str, from_seq: int, rows: Sequence[Row], count: int) -> Iterator[AnyEvent]:
+        """Each chunk is what stood there at one moment, so the last one and the count of that moment must agree."""
+        while True:
+            blobs = self._texts(rows)
+            is_last = len(rows) < CHUNK
+            for row in contiguous(run_id, rows, from_seq, count if is_last else None):
+                yield event_of(row, blobs)
+            if is_last:
+                return
+            from_seq += len(rows)
+            rows, count = self._chunk(run_id, from_seq)
+
+    def _chunk(self, run_id: str, from_seq: int) -> tuple[list[Row], int]:
+        """Some rows, and how many events the run has."""
+        found = self._ask(_READ, (from_seq, CHUNK, run_id))
+        if not found:
+            raise RunNotFound(f"there is no run {run_id!r} in {self.label}; `tenlines runs` lists them")
+        rows = [Row._make((*fields, tuple(blobs))) for _, *fields, blobs in found if blobs is not None]
+        return rows, found[0][0]
+
+    def _texts(self, rows: Sequence[Row]) -> Blobs:
+        names = list({name for row in rows for name in row.blobs})
+        found = self._ask(_TEXTS_OF, (names,)) if names else []
+        return {name: check_blob(name, text) for name, text in found}
+
+    def _ask(self, query: str, parameters: Any) -> list[tuple[Any, ...]]:
+        def attempt() -> list[tuple[Any, ...]]:
+            with self._link.reader() as connection:
+                return connection.execute(query, parameters, binary=True).fetchall()
+
+        try:
+            return self._link.patiently(attempt)
+        except (PostgresError, UnicodeError) as error:
+            raise self._link.failure("read", error) from error
+
+
+def _groups(batches: Sequence[Batch]) -> Iterator[list[Batch]]:
+    """Batches that can be one statement, in order: none of the same run, and not too much text."""
+    group: list[Batch] = []
+    runs, size = set[str](), 0
+    for batch in batches:
+        more = sum(len(row.body) for row in batch.rows) + sum(map(len, batch.blobs.values()))
+        if group and (batch.run_id in runs or size + more > MOST_BYTES):
+            yield group
+            group, runs, size = [], set(), 0
+        group.append(batch)
+        runs.add(batch.run_id)
+        size += more
+    yield group
+
+
+def _parameters(group: Sequence[Batch]) -> dict[str, list[Any]]:
+    """The columns of `_WRITE`."""
+    begun, continued = [], []
+    for batch in group:
+        start, status, owner, steps, last_at = batch.change
+        count = len(batch.rows)
+        if start is None:
+            continued.append((batch.run_id, batch.first, count, steps, last_at, status, _shown(owner)))
+        else:
+            names = (_shown(start.agent), _shown(start.model), _shown(task_of(start)))
+            place = (_shown(owner), encodable(start.session), start.turn)
+            begun.append((batch.run_id, start.at, last_at, *names, status, count, steps, *place))
+    rows = ((*row[:-1], _array(row.blobs)) for batch in group for row in batch.rows)
+    texts = {name: text for batch in group for name, text in batch.blobs.items()}
+    return (
+        _columns("b", _BEGUN, begun)
+        | _columns("c", _CONTINUED, continued)
+        | _columns("e", _EVENTS, rows)
+        | _columns("t", _TEXTS, texts.items())
+    )
+
+
+def _columns(prefix: str, names: str, rows: Iterable[tuple[Any, ...]]) -> dict[str, list[Any]]:
+    columns = list(zip(*rows, strict=True)) or [()] * len(names.split())
+    return {f"{prefix}_{name}": list(column) for name, column in zip(names.split(), columns, strict=True)}
+
+
+def _array(names: tuple[bytes, ...]) -> str:
+    """Digests as Postgres writes an array of them."""
+    return "{" + ",".join(rf'"\\x{name.hex()}"' for name in names) + "}"
+
+
+def _shown(text: str) -> str:
+    """Text that is only for eyes, without what Postgres cannot hold. The event itself has it all."""
+    return encodable(text).replace("\0", "\ufffd")
+
+
+def _is_there(connection: Connection, batch: Batch) -> bool:
+    """Whether the very rows of a batch were written, by a statement whose answer was lost.
+
+    Only its owner can have written them: an owner begins with an event that holds its nonce, so another one that came
+    first has another digest at the first of these places.
+    """
+    found = connection.execute(_DIGESTS, (batch.run_id, batch.first, batch.first + len(batch.rows)), binary=True)
+    return list(found) == [(row.seq, row.digest) for row in batch.rows]
+
+
+def _conflict(connection: Connection, batch: Batch) -> JournalConflict:
+    """Whom a batch lost against."""
+    start = batch.change.start
+    if start is not None and start.session and not connection.execute(_KNOWN, ([batch.run_id],)).fetchall():
+        return JournalConflict(f"turn {start.turn} of the session {start.session!r} belongs to another run")
+    return JournalConflict(
+        f"run {batch.run_id} already has an event {batch.first}: another process has taken the run over"
+    )
