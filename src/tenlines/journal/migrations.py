@@ -104,7 +104,12 @@ def migrate(connection: sqlite3.Connection, path: Path) -> None:
     Raises:
         JournalFormatError: A newer version made the tables, or the file is a database of something else.
     """
-    if _layout(connection, path) == LAYOUT:
+    connection.execute("BEGIN")  # what is looked at is of one moment: another process may just be making the tables
+    try:
+        is_there = _layout(connection, path) == LAYOUT
+    finally:
+        connection.execute("COMMIT")
+    if is_there:
         return
     connection.execute("BEGIN IMMEDIATE")
     try:
