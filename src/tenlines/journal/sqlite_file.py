@@ -25,6 +25,12 @@ _CHECKPOINT_PAGES = 4000
 
 T = TypeVar("T")
 
+_making = threading.Lock()
+"""Held while a file is made. To close a file takes from this process all locks that it has on it, so that what other
+connections write would be lost: none may be there yet."""
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_making.acquire, after_in_parent=_making.release, after_in_child=_making.release)
+
 
 class SqliteFile:
     """The connections to a file. Locks of SQLite do not survive a fork: there is no connection while one happens.
@@ -133,9 +139,10 @@ class SqliteFile:
 
     def _open_writer(self) -> sqlite3.Connection:
         self._place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        if not self._place.exists():
-            # Transcripts hold what tools returned: nobody else's business.
-            os.close(os.open(self._place, os.O_CREAT | os.O_RDWR, 0o600))
+        with _making:
+            if not self._place.exists():
+                # Transcripts hold what tools returned: nobody else's business.
+                os.close(os.open(self._place, os.O_CREAT | os.O_RDWR, 0o600))
         connection = self._connect()
         try:
             if connection.execute("PRAGMA journal_mode").fetchone() != ("wal",):
