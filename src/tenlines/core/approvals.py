@@ -37,7 +37,7 @@ def on_approval_given(state: State, event: ev.ApprovalGiven) -> None:
         )
     edited = _edited(event, one)
     if event.verdict == "deny":
-        open_exchange(state).asking.pop(event.position, None)
+        _settle(state, event, one, "")
         _deny(event, one)
         return
     _settle(state, event, one, "allowed")
@@ -46,7 +46,7 @@ def on_approval_given(state: State, event: ev.ApprovalGiven) -> None:
 
 
 def _settle(
-    state: State, event: ev.ApprovalAsked | ev.ApprovalGiven, one: OpenCall, permission: Literal["asked", "allowed"]
+    state: State, event: ev.ApprovalAsked | ev.ApprovalGiven, one: OpenCall, permission: Literal["", "asked", "allowed"]
 ) -> None:
     """Nobody need be asked about the call, as long as this holds."""
     revoke(one)

@@ -221,7 +221,8 @@ def binding(state: State, step: int, position: int, one: OpenCall) -> str:
     in doubt, how often it has run, so that nobody's old answer lets it run once more."""
     assert state.start is not None
     written = outcomes.parse_arguments(one.call.arguments).value
-    what = [state.start.run_id, step, position, one.spec, written, one.starts if one.doubt == "ask" else 0]
+    tool, starts = state.tools.get(one.call.name), one.starts if one.doubt == "ask" else 0
+    what = [state.start.run_id, step, position, tool, written, starts]
     return hashlib.blake2b(msgspec.json.encode(what, order="deterministic"), digest_size=16).hexdigest()
 
 
