@@ -42,10 +42,10 @@ class SqliteJournal(WrittenInGroups):
     def __init__(self, path: str | Path, *, durability: Durability = "process", patience_s: float = 30.0) -> None:
         if durability not in ("process", "power"):
             raise ConfigError(f"durability is {durability!r}; a journal in a file knows 'process' and 'power'")
-        super().__init__(f"the journal {path}")
         self.path = Path(path)
         self._file = SqliteFile(self.path, durability, patience_s)
-        with self._file.errors("opened"):
+        super().__init__(f"the journal {path}")
+        with self._file.errors("opened"), self._writing:
             self._file.writer()
 
     def read(self, run_id: str, from_seq: int = 0) -> Iterator[AnyEvent]:

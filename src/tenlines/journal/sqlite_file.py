@@ -27,9 +27,7 @@ T = TypeVar("T")
 
 _making = threading.Lock()
 """Held while a file is made. To close a file takes from this process all locks that it has on it, so that what other
-connections write would be lost: none may be there yet."""
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_making.acquire, after_in_parent=_making.release, after_in_child=_making.release)
+connections write would be lost: none may be there yet. The process does not fork meanwhile: who opens is writing."""
 
 
 class SqliteFile:
