@@ -89,7 +89,7 @@ def pieces(call: GuardedCall) -> Iterator[bool]:
     [
         ("ask", r"approve of tool 'pay' is the str 'ask': give True, or a function of the tenlines.ports.GuardedCall"),
         (None, "is None: give True"),
-        (bool, "is an object of the type type"),
+        (bool, "is the class bool"),
         (nothing, r"has to take one argument, the tenlines.ports.GuardedCall"),
         (lambda call, amount: True, r"has to take one argument.*'amount'"),
         (later, "is async or yields.*make it a plain function"),
