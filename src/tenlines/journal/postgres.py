@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
 from typing import Any
+
+import msgspec
 
 from tenlines.core.events import AnyEvent
 from tenlines.core.outcomes import encodable
-from tenlines.errors import JournalConflict, JournalError, RunNotFound
+from tenlines.errors import JournalDamaged, JournalError, RunNotFound
 from tenlines.journal.postgres_layout import migrate
 from tenlines.journal.postgres_link import Connection, Link, PostgresError, in_a_line, passes
 from tenlines.journal.rows import Blobs, Row, check_blob, contiguous, event_of
-from tenlines.journal.summary import task_of
-from tenlines.journal.writer import Batch, WrittenInGroups
+from tenlines.journal.summary import summary_of
+from tenlines.journal.writer import Batch, WrittenInGroups, conflict_of
 from tenlines.ports import RunSummary
 
 MOST_BYTES = 16 * 1024 * 1024
@@ -27,10 +28,10 @@ MOST_BYTES = 16 * 1024 * 1024
 CHUNK = 200
 """Events that are read at once."""
 
-_WRITE = """
+_LINE = ", ".join(RunSummary.__struct_fields__)
+_WRITE = f"""
 WITH begun AS (
-    INSERT INTO tenlines_runs
-        (run_id, started_at, last_at, agent, model, task, status, events, steps, owner, session, turn)
+    INSERT INTO tenlines_runs ({_LINE})
     SELECT * FROM unnest(
         %(b_run_id)s::text[], %(b_started_at)s::float8[], %(b_last_at)s::float8[], %(b_agent)s::text[],
         %(b_model)s::text[], %(b_task)s::text[], %(b_status)s::text[], %(b_events)s::bigint[], %(b_steps)s::bigint[],
@@ -70,13 +71,11 @@ WITH begun AS (
 )
 SELECT run_id FROM owned
 """
-_BEGUN = "run_id started_at last_at agent model task status events steps owner session turn"
-_CONTINUED = "run_id first events steps last_at status owner"
-_EVENTS = "run_id seq at schema type body digest blobs"
-_TEXTS = "digest body"
+_CONTINUED = ("run_id", "first", "events", "steps", "last_at", "status", "owner")
 
 _DIGESTS = "SELECT seq, digest FROM tenlines_events WHERE run_id = %s AND seq >= %s AND seq < %s ORDER BY seq"
-_KNOWN = "SELECT run_id FROM tenlines_runs WHERE run_id = ANY(%s)"
+_KNOWN = "SELECT run_id, events FROM tenlines_runs WHERE run_id = ANY(%s)"
+_STRAYS = "SELECT count(*) FROM tenlines_events WHERE run_id = %s"
 
 _READ = """
 SELECT r.events, e.* FROM tenlines_runs r LEFT JOIN LATERAL (
@@ -85,8 +84,8 @@ SELECT r.events, e.* FROM tenlines_runs r LEFT JOIN LATERAL (
 ) e ON true WHERE r.run_id = %s ORDER BY e.seq
 """
 _TEXTS_OF = "SELECT digest, body FROM tenlines_blobs WHERE digest = ANY(%b)"
-_RUNS = """
-SELECT run_id, started_at, last_at, agent, model, task, status, events, steps, owner, session, turn FROM tenlines_runs
+_RUNS = f"""
+SELECT {_LINE} FROM tenlines_runs
 WHERE (%(status)s::text IS NULL OR status = %(status)s) AND (%(session)s::text IS NULL OR session = %(session)s)
 ORDER BY number DESC LIMIT %(limit)s
 """
@@ -123,18 +122,17 @@ class PostgresJournal(WrittenInGroups):
     """
 
     def __init__(self, address: str, *, patience_s: float = 30.0, connections: int = 4) -> None:
-        super().__init__("tenlines-postgres")
-        self._link = Link(address, patience_s=patience_s, connections=connections)
-        self.label = self._link.label
+        self._link = link = Link(address, patience_s=patience_s, connections=connections)
+        super().__init__(link.label)
         try:
-            with self._link.connect() as connection:
-                migrate(connection, self.label)
+            with link.connect() as connection:
+                migrate(connection, link.label)
         except PostgresError as error:
             raise JournalError(
-                f"the journal {self.label} could not be opened: {in_a_line(error)}; see that the server runs, and that "
-                "host, port, database, user and password are right"
+                f"{link.label} could not be opened: {in_a_line(error)}; see that the server runs, and that host, port, "
+                "database, user and password are right"
             ) from error
-        weakref.finalize(self, self._link.close)
+        weakref.finalize(self, link.close)
 
     def close(self) -> None:
         """Write what was committed, then close the connections. Events that were not committed are lost."""
@@ -147,32 +145,29 @@ class PostgresJournal(WrittenInGroups):
         self._link.abandon()
 
     def _write(self, batches: Sequence[Batch]) -> None:
-        groups = list(_groups(batches))
-        for number, group in enumerate(groups):
-            try:
-                self._write_group(group)
-            except JournalError as error:  # out of reach: what waits behind it is not made to wait as long again
-                for batch in chain.from_iterable(groups[number:]):
-                    batch.error = error
-                return
+        for group in _groups(batches):
+            self._write_group(group)
 
     def _write_group(self, group: Sequence[Batch], *, may_be_there: bool = False) -> None:
-        """Write batches of different runs in one statement. What the server refuses is tried one by one.
+        """Write batches in one statement. What the server refuses is tried one by one.
 
         A connection that is lost while the statement is under way leaves open whether it was written. It is sent again:
         where the lost one was written, or still is being written, the count of the run has moved on, and the rows that
         are there are compared with ours (`_is_there`).
+
+        Raises:
+            JournalError: The server could not be reached.
         """
         was_sent = may_be_there
 
         def attempt() -> None:
             nonlocal was_sent
-            connection = self._link.writer()
-            is_repeat, was_sent = was_sent, True
-            owned = {run_id for (run_id,) in connection.execute(_WRITE, _parameters(group))}
-            for batch in group:
-                if batch.run_id not in owned and not (is_repeat and _is_there(connection, batch)):
-                    batch.error = _conflict(connection, batch)
+            with self._link.writer() as connection:
+                is_repeat, was_sent = was_sent, True
+                owned = {run_id for (run_id,) in connection.execute(_WRITE, _parameters(group))}
+                for batch in group:
+                    if batch.run_id not in owned and not (is_repeat and _is_there(connection, batch)):
+                        batch.error = conflict_of(batch, _stored(connection, batch.run_id))
 
         try:
             self._link.patiently(attempt)
@@ -182,9 +177,9 @@ class PostgresJournal(WrittenInGroups):
                 raise failure from error
             if len(group) == 1:
                 group[0].error = failure
-            else:
-                for batch in group:
-                    self._write_group([batch], may_be_there=was_sent)
+                return
+            for batch in group:
+                self._write_group([batch], may_be_there=was_sent)
 
     # --- reading ----------------------------------------------------------------------------------------
 
@@ -201,11 +196,18 @@ class PostgresJournal(WrittenInGroups):
         self, limit: int | None = None, *, status: str | None = None, session: str | None = None
     ) -> list[RunSummary]:
         """The newest runs first; only those with this status (`open` included) or of this session."""
-        rows = self._ask(_RUNS, {"limit": limit, "status": status, "session": session})
+        wanted = None if session is None else encodable(session)
+        rows = self._ask(_RUNS, {"limit": limit, "status": status, "session": wanted})
         return [RunSummary(*row) for row in rows]
 
-    def delete(self, run_ids: Sequence[str]) -> int:
-        """Remove runs with all their events, and the texts that no other run uses. Returns how many there were."""
+    def delete(self, run_ids: Iterable[str]) -> int:
+        """Delete runs as a whole: their events, and the texts that no other run uses. Whoever works on one is fenced.
+
+        All are deleted, or none is. Writers wait meanwhile.
+
+        Returns:
+            How many there were.
+        """
         ids = list(run_ids)
 
         def attempt() -> None:
@@ -223,23 +225,40 @@ class PostgresJournal(WrittenInGroups):
 
     def _events(self, run_id: str, from_seq: int, rows: Sequence[Row], count: int) -> Iterator[AnyEvent]:
         """Each chunk is what stood there at one moment, so the last one and the count of that moment must agree."""
-        while True:
-            blobs = self._texts(rows)
+        is_last = False
+        while not is_last:
             is_last = len(rows) < CHUNK
-            for row in contiguous(run_id, rows, from_seq, count if is_last else None):
-                yield event_of(row, blobs)
-            if is_last:
-                return
-            from_seq += len(rows)
-            rows, count = self._chunk(run_id, from_seq)
+            try:
+                blobs = self._texts(rows)
+                for row in contiguous(run_id, rows, from_seq, count if is_last else None):
+                    yield event_of(row, blobs)
+            except JournalDamaged as error:
+                self._chunk(run_id, from_seq)  # it may have been deleted meanwhile
+                raise JournalDamaged(f"{self._link.label}: {error}") from error
+            if not is_last:
+                from_seq += len(rows)
+                rows, count = self._chunk(run_id, from_seq)
 
     def _chunk(self, run_id: str, from_seq: int) -> tuple[list[Row], int]:
-        """Some rows, and how many events the run has."""
+        """Some rows, and how many events the run has.
+
+        Raises:
+            RunNotFound: There is no such run.
+            JournalDamaged: There are events of it, but it is not in the list of runs.
+        """
         found = self._ask(_READ, (from_seq, CHUNK, run_id))
         if not found:
-            raise RunNotFound(f"there is no run {run_id!r} in {self.label}; `tenlines runs` lists them")
+            self._check_strays(run_id)
+            raise RunNotFound(f"there is no run {run_id!r} in {self._link.label}; `tenlines runs` lists them")
         rows = [Row._make((*fields, tuple(blobs))) for _, *fields, blobs in found if blobs is not None]
         return rows, found[0][0]
+
+    def _check_strays(self, run_id: str) -> None:
+        ((strays,),) = self._ask(_STRAYS, (run_id,))
+        if strays:
+            raise JournalDamaged(
+                f"{self._link.label} is damaged: run {run_id} has no line in the list of runs, and {strays} events"
+            )
 
     def _texts(self, rows: Sequence[Row]) -> Blobs:
         names = list({name for row in rows for name in row.blobs})
@@ -258,17 +277,15 @@ class PostgresJournal(WrittenInGroups):
 
 
 def _groups(batches: Sequence[Batch]) -> Iterator[list[Batch]]:
-    """Batches that can be one statement, in order: none of the same run, and not too much text."""
+    """As many batches as can be one statement."""
     group: list[Batch] = []
-    runs, size = set[str](), 0
+    size = 0
     for batch in batches:
-        more = sum(len(row.body) for row in batch.rows) + sum(map(len, batch.blobs.values()))
-        if group and (batch.run_id in runs or size + more > MOST_BYTES):
+        size += sum(len(row.body) for row in batch.rows) + sum(map(len, batch.blobs.values()))
+        if group and size > MOST_BYTES:
             yield group
-            group, runs, size = [], set(), 0
+            group, size = [], 0
         group.append(batch)
-        runs.add(batch.run_id)
-        size += more
     yield group
 
 
@@ -277,26 +294,29 @@ def _parameters(group: Sequence[Batch]) -> dict[str, list[Any]]:
     begun, continued = [], []
     for batch in group:
         start, status, owner, steps, last_at = batch.change
-        count = len(batch.rows)
-        if start is None:
-            continued.append((batch.run_id, batch.first, count, steps, last_at, status, _shown(owner)))
+        if start is not None and batch.first == 0:
+            line = summary_of(batch.run_id, start, batch.change, len(batch.rows))
+            begun.append(_line(line))
         else:
-            names = (_shown(start.agent), _shown(start.model), _shown(task_of(start)))
-            place = (_shown(owner), encodable(start.session), start.turn)
-            begun.append((batch.run_id, start.at, last_at, *names, status, count, steps, *place))
+            continued.append((batch.run_id, batch.first, len(batch.rows), steps, last_at, status, _shown(owner)))
     rows = ((*row[:-1], _array(row.blobs)) for batch in group for row in batch.rows)
     texts = {name: text for batch in group for name, text in batch.blobs.items()}
     return (
-        _columns("b", _BEGUN, begun)
+        _columns("b", RunSummary.__struct_fields__, begun)
         | _columns("c", _CONTINUED, continued)
-        | _columns("e", _EVENTS, rows)
-        | _columns("t", _TEXTS, texts.items())
+        | _columns("e", Row._fields, rows)
+        | _columns("t", ("digest", "body"), texts.items())
     )
 
 
-def _columns(prefix: str, names: str, rows: Iterable[tuple[Any, ...]]) -> dict[str, list[Any]]:
-    columns = list(zip(*rows, strict=True)) or [()] * len(names.split())
-    return {f"{prefix}_{name}": list(column) for name, column in zip(names.split(), columns, strict=True)}
+def _columns(prefix: str, names: Sequence[str], rows: Iterable[tuple[Any, ...]]) -> dict[str, list[Any]]:
+    columns = list(zip(*rows, strict=True)) or [()] * len(names)
+    return {f"{prefix}_{name}": list(column) for name, column in zip(names, columns, strict=True)}
+
+
+def _line(summary: RunSummary) -> tuple[Any, ...]:
+    shown = {name: _shown(getattr(summary, name)) for name in ("agent", "model", "task", "owner")}
+    return msgspec.structs.astuple(msgspec.structs.replace(summary, **shown))
 
 
 def _array(names: tuple[bytes, ...]) -> str:
@@ -319,11 +339,7 @@ def _is_there(connection: Connection, batch: Batch) -> bool:
     return list(found) == [(row.seq, row.digest) for row in batch.rows]
 
 
-def _conflict(connection: Connection, batch: Batch) -> JournalConflict:
-    """Whom a batch lost against."""
-    start = batch.change.start
-    if start is not None and start.session and not connection.execute(_KNOWN, ([batch.run_id],)).fetchall():
-        return JournalConflict(f"turn {start.turn} of the session {start.session!r} belongs to another run")
-    return JournalConflict(
-        f"run {batch.run_id} already has an event {batch.first}: another process has taken the run over"
-    )
+def _stored(connection: Connection, run_id: str) -> int | None:
+    """How many events a run has; None where there is no such run."""
+    row = connection.execute(_KNOWN, ([run_id],)).fetchone()
+    return None if row is None else row[1]

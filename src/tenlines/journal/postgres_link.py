@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -27,6 +26,8 @@ FIRST_WAIT_S, LONGEST_WAIT_S = 0.05, 1.0
 """Between two attempts to reach a server; each wait is twice the one before."""
 _POOL_WAIT_S = 1.0
 """The pool is asked for a connection for so long; then it counts as an attempt that failed."""
+_CLOSING_S = 1.0
+"""How long a write that is under way is waited for when all is closed."""
 
 _HABITS = {
     "connect_timeout": "10",
@@ -64,29 +65,48 @@ class Link:
         self.label = _label(given)
         self._conninfo = make_conninfo("", **{**_HABITS, **given, "client_encoding": "UTF8"})
         self._patience_s, self._connections = patience_s, connections
-        self._lock = threading.Lock()  # guards what is open
-        self._pid = os.getpid()
         self._is_closed = False
+        self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        self._writing = threading.Lock()  # held while the writer's connection is used
         self._writer: Connection | None = None
+        self._opening = threading.Lock()  # guards the pool, and whether all is closed
         self._pool: ConnectionPool[Connection] | None = None
 
     def connect(self) -> Connection:
         """A new connection in autocommit mode. One attempt."""
         return psycopg.connect(self._conninfo, autocommit=True)
 
-    def writer(self) -> Connection:
-        """The connection of the writer's thread, made anew when it was lost."""
-        self._check()
-        if self._writer is None or self._writer.closed:
-            self._writer = self.connect()
-            self._writer.execute(_AS_DURABLE_AS_EVER)
-        return self._writer
+    @contextmanager
+    def writer(self) -> Iterator[Connection]:
+        """The connection of the writer; after a failure that may pass it is made anew, perhaps to another server."""
+        with self._writing:
+            connection, self._writer = self._writer or self._connect_writer(), None
+            try:
+                yield connection
+            except psycopg.Error as error:
+                if passes(error):
+                    connection.close()
+                raise
+            finally:
+                self._writer = None if connection.closed else connection
+
+    def _connect_writer(self) -> Connection:
+        connection = self.connect()
+        try:
+            connection.execute(_AS_DURABLE_AS_EVER)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
 
     @contextmanager
     def reader(self) -> Iterator[Connection]:
         """Borrow a connection."""
-        self._check()
-        with self._lock:
+        with self._opening:
+            if self._is_closed:
+                raise JournalError(f"{self.label} is closed: open it again to go on")
             if self._pool is None:
                 self._pool = self._new_pool()
         with self._pool.connection() as connection:
@@ -112,7 +132,7 @@ class Link:
         """The error in our words, with the next move."""
         if isinstance(error, PoolTimeout):
             error = self._reason(error)
-        text = f"the journal {self.label} could not be {verb}: {in_a_line(error)}"
+        text = f"{self.label} could not be {verb}: {in_a_line(error)}"
         if passes(error):
             return JournalError(
                 f"{text}; it was tried for {self._patience_s:g} s: see that the server runs, then resume"
@@ -120,28 +140,21 @@ class Link:
         return JournalError(text + _advice(error))
 
     def close(self) -> None:
-        """Close what this process opened. For a process that was forked from it, the same is `abandon`."""
-        if self._pid != os.getpid():
-            self.abandon()
-        self._is_closed = True
-        writer, pool, self._writer, self._pool = self._writer, self._pool, None, None
-        if writer is not None:
-            writer.close()
+        """Close everything. At the end of a process, what is just being written is left to itself."""
+        with self._opening:
+            self._is_closed = True
+            pool, self._pool = self._pool, None
         if pool is not None:
             pool.close()
+        if self._writing.acquire(timeout=_CLOSING_S):
+            if self._writer is not None:
+                self._writer.close()
+            self._writing.release()
 
     def abandon(self) -> None:
         """This is a forked process: begin with no connections, and leave those of the other one alone."""
         _left.extend((self._writer, self._pool))
-        self._writer = self._pool = None
-        self._lock = threading.Lock()  # another thread may have held it when the process was forked
-        self._pid = os.getpid()
-
-    def _check(self) -> None:
-        if self._is_closed:
-            raise JournalError(f"the journal {self.label} was closed: open it again")
-        if self._pid != os.getpid():
-            self.abandon()
+        self._begin_anew()
 
     def _new_pool(self) -> ConnectionPool[Connection]:
         """A pool that only connects when asked and tries once: how long to go on trying is decided here."""
@@ -210,7 +223,8 @@ def _understood(address: str) -> dict[str, Any]:
 
 
 def _label(given: dict[str, Any]) -> str:
-    """The address without its password."""
+    """What it is called in errors: the address without its password."""
     user = f"{given['user']}@" if given.get("user") else ""
     port = f":{given['port']}" if given.get("port") else ""
-    return f"postgresql://{user}{given.get('host') or given.get('hostaddr') or ''}{port}/{given.get('dbname') or ''}"
+    host = given.get("host") or given.get("hostaddr") or ""
+    return f"the journal postgresql://{user}{host}{port}/{given.get('dbname') or ''}"

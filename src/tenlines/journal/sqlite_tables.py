@@ -9,10 +9,9 @@ from typing import NamedTuple
 import msgspec
 
 from tenlines.core.events import RunStarted
-from tenlines.errors import JournalConflict, JournalError
 from tenlines.journal.rows import Blobs, Row, check_blob, joined, parted
 from tenlines.journal.summary import summary_of
-from tenlines.journal.writer import Batch
+from tenlines.journal.writer import Batch, conflict_of
 from tenlines.ports import RunSummary
 
 _TAKE = (
@@ -105,7 +104,7 @@ def _take(connection: sqlite3.Connection, batch: Batch) -> bool:
     values = (after, change.last_at, change.steps, change.status or None, change.owner or None)
     if connection.execute(_TAKE, (*values, batch.run_id, batch.first)).rowcount == 1:
         return True
-    batch.error = _conflict(batch, count(connection, batch.run_id).by_line)
+    batch.error = conflict_of(batch, count(connection, batch.run_id).by_line)
     return False
 
 
@@ -113,22 +112,9 @@ def _begin(connection: sqlite3.Connection, batch: Batch, start: RunStarted) -> b
     try:
         _begin_line(connection, summary_of(batch.run_id, start, batch.change, len(batch.rows)))
     except sqlite3.IntegrityError:
-        stored = count(connection, batch.run_id).by_line
-        if stored is not None:
-            batch.error = _conflict(batch, stored)
-        else:
-            batch.error = JournalConflict(f"turn {start.turn} of the session {start.session!r} belongs to another run")
+        batch.error = conflict_of(batch, count(connection, batch.run_id).by_line)
         return False
     return True
-
-
-def _conflict(batch: Batch, stored: int | None) -> JournalError:
-    run_id, first = batch.run_id, batch.first
-    if stored is None:
-        return JournalConflict(f"run {run_id} is not in the journal, so it has no event {first}: was it deleted?")
-    if stored > first:
-        return JournalConflict(f"run {run_id} already has an event {first}: another process has taken the run over")
-    return JournalConflict(f"run {run_id} has {stored} events, and {first} cannot be the next: one before it was lost")
 
 
 def delete(connection: sqlite3.Connection, run_id: str) -> bool:

@@ -82,6 +82,23 @@ class Batch:
                 self._future.set_exception(self.error)
 
 
+def conflict_of(batch: Batch, stored: int | None) -> JournalConflict:
+    """Whom a batch lost against.
+
+    Args:
+        batch: What may not be written.
+        stored: How many events its run has; None where there is no such run.
+    """
+    run_id, first, start = batch.run_id, batch.first, batch.change.start
+    if stored is None and start is not None and first == 0:
+        return JournalConflict(f"turn {start.turn} of the session {start.session!r} belongs to another run")
+    if stored is None:
+        return JournalConflict(f"run {run_id} is not in the journal, so it has no event {first}: was it deleted?")
+    if stored > first:
+        return JournalConflict(f"run {run_id} already has an event {first}: another process has taken the run over")
+    return JournalConflict(f"run {run_id} has {stored} events, and {first} cannot be the next: one before it was lost")
+
+
 class WrittenInGroups(ABC):
     """The writing half of a journal. A store says how a group of batches is written, and reads by itself.
 
