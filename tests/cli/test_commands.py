@@ -217,7 +217,7 @@ def test_a_bug_is_said_to_be_one_and_names_the_run(
         raise RuntimeError("\x1b[2J should not be")
 
     server.replies = [server.says("ok")]
-    monkeypatch.setattr(Recorder, "finish", broken)
+    monkeypatch.setattr(Recorder, "end", broken)
     done = tenlines("run", "x", "--model", server.model)
     assert done.code == 70
     assert "bug in tenlines: RuntimeError: \\x1b[2J should not be" in done.err
@@ -465,7 +465,7 @@ def test_tenlines_alone_prints_help_and_version_the_version(tenlines: Tenlines) 
     assert tenlines("--version").out == f"tenlines {package.__version__}\n"
 
 
-@pytest.mark.parametrize("command", ["run", "resume", "runs", "show"])
+@pytest.mark.parametrize("command", ["run", "resume", "fork", "pending", "approve", "deny", "undo", "runs", "show"])
 def test_every_command_teaches_with_examples(tenlines: Tenlines, command: str) -> None:
     text = tenlines(command, "--help").out
     assert "Examples:" in text

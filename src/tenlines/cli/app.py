@@ -6,14 +6,18 @@ from typing import Annotated
 
 import typer
 
+from tenlines.cli.approve import approve, deny
 from tenlines.cli.check import check
 from tenlines.cli.convert import convert
+from tenlines.cli.fork import fork
+from tenlines.cli.pending import pending
 from tenlines.cli.repair import repair
 from tenlines.cli.resume import resume
 from tenlines.cli.rules import rules
 from tenlines.cli.run import run
 from tenlines.cli.runs import runs
 from tenlines.cli.show import show
+from tenlines.cli.undo import undo
 
 app = typer.Typer(
     name="tenlines",
@@ -45,6 +49,9 @@ def tenlines(
       tenlines runs
       tenlines show last
       tenlines resume last --max-steps 40
+      tenlines resume --all
+      tenlines approve last --resume
+      tenlines undo last --dry-run
       tenlines check session.json --for anthropic
       tenlines repair session.json -o mended.json
       tenlines convert session.json --to gemini -o request.json
@@ -64,6 +71,7 @@ def tenlines(
       2    the command was not right: an option, a file, a model, a run that is not there
       3    the model could not be reached or failed
       4    the journal could not be read or written
+      5    waits for a decision: `tenlines pending` lists what waits
       70   a bug in tenlines
       130  stopped by Ctrl-C (143 by SIGTERM)
     """
@@ -72,7 +80,12 @@ def tenlines(
 
 
 app.command(short_help="Do a task, and watch it being done.")(run)
-app.command(short_help="Go on with a run that stopped.")(resume)
+app.command(short_help="Go on with a run that stopped, or with all that crashed.")(resume)
+app.command(short_help="Start a new run from a step of another.")(fork)
+app.command(short_help="List the calls that wait for a decision.")(pending)
+app.command(short_help="Allow calls that wait.")(approve)
+app.command(short_help="Forbid calls that wait.")(deny)
+app.command(short_help="Take back what a run did.")(undo)
 app.command(short_help="List the recorded runs.")(runs)
 app.command(short_help="Show a run: steps, calls, results, what it used.")(show)
 app.command(short_help="Say what a provider would refuse in a transcript.")(check)

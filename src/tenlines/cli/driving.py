@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 from tenlines.cli.options import Output
 from tenlines.cli.screen import clean, clean_json, console_for, own_stdout
 from tenlines.cli.signals import Stopper
-from tenlines.cli.story import Story
+from tenlines.cli.story import Place, Story
 from tenlines.core import codec
 from tenlines.core.events import AnyEvent
 from tenlines.core.result import RunResult
 from tenlines.drivers.control import Control
-from tenlines.errors import stopped
-from tenlines.ports import Clock, Observer, SystemClock
+from tenlines.errors import ConfigError, stopped
+from tenlines.ports import Clock, Journal, Observer, SystemClock
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from tenlines.agent import Agent
+    from tenlines.cli.asking import Asker
     from tenlines.cli.live import LiveView
 
+WAITS = 5
+"""The exit code of a run that waits for somebody's decision: no answer, and no failure."""
 RUN_NOTE = "run "
 """A note on an exception that names the run in which it came up begins with this."""
 
@@ -87,33 +92,76 @@ class Seat(NamedTuple):
         if self.console is not None:
             self.console.print(clean(text), style="dim", soft_wrap=True)
 
-    def drive(self, begin: Callable[[], RunResult], journal: str | None) -> int:
-        """Do a run and say how it ended; returns the exit code."""
-        stopper = Stopper(self.control, self._warn)
+    def drive(self, agent: Agent, begin: Callable[[], RunResult], journal: str | None) -> int:
+        """Do a run and say how it ended; returns the exit code.
+
+        Where a person is there who can be asked, a run that waits for a decision goes on when it has one.
+        """
+        stopper, known = Stopper(self.control, self._warn), set(self.story.in_doubt)
         try:
-            with self._moving(), stopper:
-                result = begin()
+            result = self._watch(begin, stopper)
+            if result.status == "awaiting_approval" and (asker := self._asker(agent)):
+                result = self._ask(asker, agent, result, stopper)
         except (KeyboardInterrupt, SystemExit) as stop:
             if self.story.start is not None:
-                self.conclude(self.story.machine.result(), journal)
+                self.conclude(self.story.machine.result(), journal, known)
             return stop.code if isinstance(stop, SystemExit) and isinstance(stop.code, int) else 130
         except Exception as error:
             if self.story.start is not None:
                 error.add_note(f"{RUN_NOTE}{self.story.start.run_id}")
             raise
-        self.conclude(result, journal)
+        self.conclude(result, journal, known)
         return exit_code(result, stopper.signal)
 
-    def _moving(self) -> AbstractContextManager[object]:
+    def _ask(self, asker: Asker, agent: Agent, result: RunResult, stopper: Stopper) -> RunResult:
+        """Let the person decide and the run go on, until it ends or he puts off the rest."""
+        run_id, journal = result.run_id, agent.journal
+        while result.status == "awaiting_approval":
+            has_decided = asker.ask(run_id)
+            self._catch_up(journal, run_id)
+            if not has_decided:
+                return self.story.machine.result()
+            again = partial(agent.resume_sync, run_id, control=self.control, raise_on_stop=False)
+            result = self._watch(again, stopper)
+        return result
+
+    def _watch(self, begin: Callable[[], RunResult], stopper: Stopper) -> RunResult:
+        with self.moving(), stopper:
+            return begin()
+
+    def moving(self) -> AbstractContextManager[object]:
+        """While it is entered, what is under way is drawn."""
         return nullcontext() if isinstance(self.watcher, Follower) else self.watcher
 
-    def conclude(self, result: RunResult, journal: str | None) -> None:
-        """The answer on standard output; everything else on standard error."""
+    def _asker(self, agent: Agent) -> Asker | None:
+        from tenlines.cli.asking import Asker, can_ask
+
+        return Asker(agent, self.console) if self.console is not None and can_ask() else None
+
+    def _catch_up(self, journal: Journal, run_id: str) -> None:
+        """Take in what others recorded of the run: decisions.
+
+        Raises:
+            ConfigError: Somebody else went on with the run.
+        """
+        for event in journal.read(run_id, self.story.machine.state.seq + 1):
+            self.watcher.on_event(event)
+        if self.story.end is None:
+            raise ConfigError(f"another process went on with run {run_id}; `tenlines show {run_id}` shows it")
+
+    def conclude(self, result: RunResult, journal: str | None, known: Collection[Place] = ()) -> None:
+        """The answer on standard output; everything else on standard error.
+
+        Args:
+            known: Calls that were in doubt before.
+        """
         from tenlines.cli import ending
 
+        errors = self.console or console_for(sys.stderr)
+        if doubtful := [place for place in self.story.in_doubt if place not in known]:
+            ending.in_doubt(errors, [self.story.call(*place) for place in doubtful], result.run_id)
         if result.status != "answered":
-            limits = self.story.machine.state.limits
-            ending.stopped(self.console or console_for(sys.stderr), result, limits, journal)
+            ending.stopped(errors, result, self.story.machine.state.limits, journal)
             return
         if self.console is not None:
             ending.answered(self.console, result, self.story.worked_s)
@@ -153,6 +201,8 @@ def exit_code(result: RunResult, signal_number: int | None) -> int:
     """0 for an answer, else what the way of stopping says; a signal's own code where one stopped the run."""
     if result.status == "answered":
         return 0
+    if result.status == "awaiting_approval":
+        return WAITS
     if result.status == "cancelled" and signal_number is not None:
         return 128 + signal_number
     return stopped(result).exit_code

@@ -7,7 +7,7 @@ from rich.text import Text
 
 from tenlines.cli import words
 from tenlines.cli.screen import Signs, clean, one_line
-from tenlines.cli.story import CallView, Remark, StepView
+from tenlines.cli.story import ALLOWED_BY_POLICY, CallView, Remark, StepView
 from tenlines.core.limits import Left, Limits
 
 OUTCOME_STYLE = {"ok": "green", "tool_error": "red", "timeout": "red", "in_doubt": "bold red"}
@@ -22,6 +22,7 @@ REMARK_WORD = {
     "limits": "limits from now on",
     "cancel": "cancel",
     "resumed": "resumed",
+    "undo": "undo requested",
 }
 LOW = 0.25
 """A limit of which less than this part is left is shown in yellow."""
@@ -55,7 +56,7 @@ def call_heading(view: CallView, signs: Signs, *, full: bool = False) -> Text:
     sign = signs.ok if view.outcome == "ok" else signs.bad
     line = Text().append(f"{sign} ", style)
     if view.outcome != "ok":
-        line.append(f"{view.outcome or 'open'} ", style)
+        line.append(f"{view.standing} ", style)
     line.append(words.call(view.name, view.arguments, full=full), "cyan")
     if view.seconds is not None:
         line.append(f" {signs.dot} {words.duration(view.seconds)}", "dim")
@@ -67,11 +68,18 @@ def call_result(view: CallView) -> Text:
     return Text(one_line(view.text, 400) or "(nothing)", "dim" if view.outcome == "ok" else "")
 
 
+def call_notes(view: CallView, *, full: bool = False) -> list[Text]:
+    """Who allowed it, what became of it. That the policy allowed it is told where everything is."""
+    told = [note for note in view.notes if full or note != ALLOWED_BY_POLICY]
+    return [Text(clean(note) if full else one_line(note, 400), "cyan") for note in told]
+
+
 def remark_line(remark: Remark, *, full: bool = False) -> Text:
     """`told the model: ...`."""
     line = Text().append(REMARK_WORD[remark.kind], REMARK_STYLE.get(remark.kind, "bold"))
     if remark.text:
-        line.append(": ").append(clean(remark.text) if full else one_line(remark.text, 400))
+        text = clean(remark.text) if full else one_line(remark.text, 400)
+        line.append(" " if text.startswith("by ") and remark.kind in ("resumed", "undo") else ": ").append(text)
     return line
 
 

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from tenlines.cli import lines, words
 from tenlines.cli.screen import clean, one_line, signs
-from tenlines.cli.story import Remark, StepView, Story
+from tenlines.cli.story import ALLOWED_BY_POLICY, Remark, StepView, Story
 from tenlines.core import events as ev
 from tenlines.core.effects import Sleep
 from tenlines.ports import Clock, Delta
@@ -92,13 +92,24 @@ class LiveView:
                 self._begin(words.call(view.name, view.arguments), event.at)
             case ev.CallReturned() | ev.CallFailed() | ev.CallTimedOut() | ev.CallAbandoned():
                 self._call_ended(event.step, event.position)
+            case ev.RunEnded():
+                self.picture = Picture()
+            case _:
+                self._aside(event)
+        for remark in remarks:
+            self._remark(remark)
+
+    def _aside(self, event: ev.AnyEvent) -> None:
+        """What is said of calls beside their start and end."""
+        match event:
             case ev.LateResultArrived(step=step, position=position):
                 view = self.story.call(step, position)
                 self._line(Text(f"{one_line(view.name, 60)} came back late: {one_line(view.late)}", "yellow"), 2)
-            case ev.RunEnded():
-                self.picture = Picture()
-        for remark in remarks:
-            self._remark(remark)
+            case ev.ApprovalAsked() | ev.ApprovalGiven() | ev.CallReconciled() | ev.CallUndone():
+                self._said_of_call(event)
+            case ev.UndoStarted(step=step, position=position):
+                view = self.story.call(step, position)
+                self.picture = Picture((Activity(f"undoing {words.call(view.name, view.arguments)}", event.at),))
 
     def _on_delta(self, delta: Delta) -> None:
         """Show a piece of the reply that is being written."""
@@ -112,9 +123,13 @@ class LiveView:
     def _started(self, event: ev.RunStarted) -> None:
         dot = self.signs.dot
         words_ = [f"run {event.run_id}", event.model, words.count(len(event.tools), "tool")]
+        if event.session:
+            words_.insert(1, f"session {event.session}, turn {event.turn}")
         limits = words.limits_words(event.settings.limits)
         line = f" {dot} ".join(one_line(word, 80) for word in [*words_, f"limits: {limits}"])
         self._line(Text(line, "dim"))
+        if event.origin:
+            self._line(Text(f"forked from {one_line(words.origin(event.origin))}", "dim"))
 
     def _resumed(self) -> None:
         account = self.story.machine.state.account
@@ -158,6 +173,15 @@ class LiveView:
         self._line(lines.call_result(view), 4)
         for remark in view.remarks:
             self._line(Text(one_line(remark), "dim"), 4)
+
+    def _said_of_call(self, event: ev.ApprovalAsked | ev.ApprovalGiven | ev.CallReconciled | ev.CallUndone) -> None:
+        view = self.story.call(event.step, event.position)
+        if isinstance(event, ev.CallUndone):
+            self.picture = Picture()
+        said = view.notes[-1]
+        if said != ALLOWED_BY_POLICY:
+            line = Text().append(words.call(view.name, view.arguments), "cyan")
+            self._line(line.append(f" {self.signs.dot} {one_line(said, 400)}"), 2, wrap=True)
 
     def _remark(self, remark: Remark) -> None:
         if remark.kind in ("resumed", "cancel"):

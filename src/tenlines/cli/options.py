@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, TypeAlias
+from typing import Annotated, Any, NamedTuple, TypeAlias, TypeVar
 
 import typer
 
@@ -49,12 +49,31 @@ Timeout: TypeAlias = Annotated[
 LastWords: TypeAlias = Annotated[
     bool, typer.Option("--last-words", help="At the step limit, ask once more, without tools, for what is known.")
 ]
+Say: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--say", metavar="TEXT", help="Tell the model something before it goes on.", show_default=False),
+]
+TakeOver: TypeAlias = Annotated[
+    bool, typer.Option("--take-over", help="Take the run away from a process that is, or may be, at work on it.")
+]
+AskFor: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--ask", metavar="TOOL", help="A person allows each call of these tools: pay, 'delete_*', '*'."),
+]
+DenyFor: TypeAlias = Annotated[
+    list[str] | None, typer.Option("--deny", metavar="TOOL", help="No call of these tools runs; the model is told.")
+]
+By: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--by", metavar="NAME", help="Who decides; recorded. [your login name]", show_default=False),
+]
 JournalName: TypeAlias = Annotated[
     str | None,
     typer.Option(
         "--journal", metavar="FILE", help="Where runs are recorded. [$TENLINES_JOURNAL, or your state folder]"
     ),
 ]
+OneObject: TypeAlias = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Write events to standard output, one JSON a line.")]
 Quiet: TypeAlias = Annotated[bool, typer.Option("--quiet", "-q", help="No live view: the answer, and errors.")]
 Stream: TypeAlias = Annotated[
@@ -146,6 +165,30 @@ def _number(option: str, text: str, *, whole: bool, least: float) -> float | Non
     return value
 
 
+def read_seconds(option: str, text: str | None) -> float | None:
+    """A length of time as a person writes it; None where none is given.
+
+    Raises:
+        ConfigError: It is no number, or not more than 0.
+    """
+    return None if text is None else _number(option, text, whole=False, least=0.001)
+
+
+Choice = TypeVar("Choice", bound=str)
+
+
+def one_of(option: str, text: str, known: tuple[Choice, ...]) -> Choice:
+    """A word out of a few.
+
+    Raises:
+        ConfigError: It is another one.
+    """
+    for one in known:
+        if one == text:
+            return one
+    raise ConfigError(f"{option} must be {' or '.join(known)}; got {text!r}")
+
+
 def read_price(text: str | None) -> Price | None:
     """A price as a person writes it: `0.25/2`, or `0.25/2/0.025` with what cached input costs.
 
@@ -176,9 +219,11 @@ def open_existing(name: str | None) -> Journal:
     """
     from tenlines.journal import default_path, open_journal
 
-    path = default_path() if name is None else Path(name).expanduser()
-    if name is not None and (name == "memory" or "://" in name):
+    if name == "memory":
         raise ConfigError(f"--journal {name}: name the file that the run was recorded in")
+    if name is not None and "://" in name:
+        return open_journal(name)
+    path = default_path() if name is None else Path(name).expanduser()
     if not path.exists():
         raise NoJournal(f'there is no journal {path} yet; `tenlines run "..."` starts one')
     return open_journal(path)

@@ -6,6 +6,7 @@ from rich.console import Console
 from rich.text import Text
 
 from tenlines.cli import ending, lines, words
+from tenlines.cli.owners import is_gone, open_status
 from tenlines.cli.screen import clean, one_line, signs
 from tenlines.cli.story import CallView, Remark, StepView, Story, task_of
 from tenlines.core.transcript import System
@@ -64,6 +65,10 @@ class Page:
             self._field("before", f"{words.count(len(start.messages) - 1, 'earlier message')}")
         if isinstance(start.messages[0], System):
             self._field("told", start.messages[0].text)
+        if start.session:
+            self._field("session", f"{start.session}, turn {start.turn}")
+        if start.origin:
+            self._field("from", words.origin(start.origin))
         self._field("model", start.model)
         self._field("tools", self._tools())
         self._field("limits", words.limits_words(state.limits))
@@ -104,8 +109,10 @@ class Page:
         if view.outcome:
             whole = view.full if self.full and view.full else view.text
             self._block(whole or "(nothing)", 4, RESULT_LINES, "dim" if view.outcome == "ok" else "")
-        else:
+        elif not view.waits:
             self._line(Text("no result was recorded", "yellow"), 4)
+        for note in lines.call_notes(view, full=self.full):
+            self._line(note, 4, wrap=True)
         for remark in view.remarks:
             self._line(Text(clean(remark), "dim italic"), 4, wrap=True)
         if view.full and not self.full:
@@ -135,15 +142,23 @@ class Page:
         result, state = self.story.machine.result(), self.story.machine.state
         self.console.print()
         if self.story.end is None:
-            self._line(Text("open: it is worked on, or its process died", "bold cyan"))
-            command = words.resume_command(result.run_id, self.journal)
-            self._line(Text().append("if it died, go on: ", "dim").append(clean(command), "bold"), wrap=True)
+            self._open(result.run_id)
         elif result.status == "answered":
             ending.answered(self.console, result, self.story.worked_s)
+            ending.undone(self.console, result)
             return
         else:
             ending.stopped(self.console, result, state.limits, self.journal)
         self._line(Text(words.totals(result, self.story.worked_s).replace("·", self.signs.dot), "dim"), wrap=True)
+
+    def _open(self, run_id: str) -> None:
+        """Who works on it; the command that goes on, unless somebody does."""
+        self._line(Text(clean(open_status(self.story.owner)), "bold cyan"))
+        gone = is_gone(self.story.owner)
+        if gone is not False:
+            command = words.command("resume", [run_id], self.journal)
+            about = "go on: " if gone else "if that process died, go on: "
+            self._line(Text().append(about, "dim").append(clean(command), "bold"), wrap=True)
 
     def _line(self, text: Text, indent: int = 0, *, wrap: bool = False) -> None:
         lines.put(self.console, text, indent, wrap=wrap)

@@ -1,9 +1,7 @@
-"""`tenlines resume`: go on with a run after a limit, a cancel or a crash."""
+"""`tenlines resume`: go on with a run after a limit, a cancel, a decision or a crash; or with all that crashed."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,20 +12,28 @@ from tenlines.errors import ConfigError
 if TYPE_CHECKING:
     from tenlines.agent import Agent
     from tenlines.cli.driving import Seat
-    from tenlines.core.events import ToolSpec
+    from tenlines.cli.reopening import Given
     from tenlines.ports import Journal
 
-Say = Annotated[
-    str | None,
-    typer.Option("--say", metavar="TEXT", help="Tell the model something before it goes on.", show_default=False),
+RunOrAll = Annotated[
+    str | None, typer.Argument(metavar="RUN", help="A run's id, the beginning of one, or `last`.", show_default=False)
+]
+All = Annotated[bool, typer.Option("--all", help="Every open run whose process on this machine died.")]
+Parallel = Annotated[
+    int, typer.Option("--parallel", metavar="N", min=1, max=100, help="With --all: runs that are worked on at once.")
 ]
 
 
 def resume(
-    run: opt.Run,
-    say: Say = None,
+    run: RunOrAll = None,
+    all_: All = False,
+    say: opt.Say = None,
+    take_over: opt.TakeOver = False,
+    parallel: Parallel = 1,
     model: opt.ModelName = None,
     tools: opt.ToolFiles = None,
+    ask: opt.AskFor = None,
+    deny: opt.DenyFor = None,
     max_steps: opt.MaxSteps = None,
     max_tool_calls: opt.MaxToolCalls = None,
     max_tokens: opt.MaxTokens = None,
@@ -39,13 +45,19 @@ def resume(
     quiet: opt.Quiet = False,
     stream: opt.Stream = True,
 ) -> None:
-    """Go on with a run: after a limit, a cancel, a failed model or a crash. Nothing is repeated.
+    """Go on with a run: after a limit, a cancel, a decision, a failed model or a crash. Nothing is repeated.
 
     Limits are those of the whole run: after 20 steps, `--max-steps 30` allows 10 more. Those that are not given
     stay as they were. The model and the files of the tools are taken from the journal unless they are given.
 
     A call that was under way when the process died runs again only if its tool is read_only or idempotent. Any
-    other is reported to the model as in doubt.
+    other is looked up with the tool's `reconcile`, or reported as in doubt.
+
+    A run whose process is alive is left to it. A tool whose calls needed leave goes on needing it; what --deny named
+    is asked about, unless --deny names it again.
+
+    With --all: every open run whose process on this machine is known to be dead, one line for each. The exit code is
+    0 when each of them was answered, or waits for a decision.
 
     \b
     Examples:
@@ -53,28 +65,63 @@ def resume(
       tenlines resume k2v9 --max-steps 40
       tenlines resume k2v9 --say "Use the archive, the live system is down."
       tenlines resume k2v9 --timeout none --model openai:gpt-5-mini
+      tenlines resume --all --parallel 4
     """
-    from tenlines.cli.driving import seat
-    from tenlines.cli.story import read_story
+    from tenlines.cli.reopening import Given
     from tenlines.core.limits import Limits
 
-    given = opt.GivenLimits(max_steps, max_tool_calls, max_tokens, max_dollars, timeout, last_words)
-    given.over(Limits())  # a wrong number is reported before anything is opened
+    limits = opt.GivenLimits(max_steps, max_tool_calls, max_tokens, max_dollars, timeout, last_words)
+    limits.over(Limits())  # a wrong number is reported before anything is opened
+    given = Given(limits, model, tuple(tools or ()), tuple(ask or ()), tuple(deny or ()), say, take_over, journal)
+    output = opt.Output(json, quiet, stream)
+    if (run is None) != all_:
+        raise ConfigError("name one run, as in `tenlines resume last`, or all that crashed: `tenlines resume --all`")
     store = opt.open_existing(journal)
-    run_id = opt.find_run(store, run)
+    if run is not None:
+        raise typer.Exit(go_on(store, opt.find_run(store, run), given, output))
+    from tenlines.cli.recovering import recover
+
+    raise typer.Exit(recover(store, given, output, parallel))
+
+
+def go_on(store: Journal, run_id: str, given: Given, output: opt.Output) -> int:
+    """Go on with a run until it ends, and say how it did; returns the exit code.
+
+    Raises:
+        ConfigError: Another process works on it, it is answered and something was to be said, or its model or tools
+            cannot be had.
+    """
+    from tenlines.cli.driving import seat
+    from tenlines.cli.owners import refuse_if_alive
+    from tenlines.cli.story import read_story
+
     story = read_story(store.read(run_id))
-    with seat(opt.Output(json, quiet, stream), story) as here:
+    if story.end is None:
+        refuse_if_alive(run_id, story.owner, given.take_over)
+    with seat(output, story) as here:
         if story.end is not None and story.end.status == "answered":
-            _already_answered(here, run_id, say)
-            return
-        agent = _agent(here, store, model, tools)
-        if say is not None:
-            here.control.say(say)
-        limits = given.over(story.machine.state.limits)
-        code = here.drive(
-            lambda: agent.resume_sync(run_id, limits=limits, control=here.control, raise_on_stop=False), journal
+            _already_answered(here, run_id, given.say)
+            return 0
+        agent = _agent(here, store, given)
+        if given.say is not None:
+            here.control.say(given.say)
+        if given.is_nothing and _only_waits(here):
+            return here.drive(agent, story.machine.result, given.journal)
+        limits = given.limits.over(story.machine.state.limits)
+        return here.drive(
+            agent,
+            lambda: agent.resume_sync(run_id, limits=limits, control=here.control, raise_on_stop=False),
+            given.journal,
         )
-    raise typer.Exit(code)
+
+
+def _only_waits(here: Seat) -> bool:
+    """Whether resuming would find nothing to do: no decision was made, and none of the questions has expired."""
+    end, now = here.story.end, here.clock.now()
+    if end is None or end.status != "awaiting_approval" or here.story.is_decided:
+        return False
+    pending = here.story.machine.result().pending
+    return bool(pending) and all(one.expires_at is None or now < one.expires_at for one in pending)
 
 
 def _already_answered(here: Seat, run_id: str, say: str | None) -> None:
@@ -91,38 +138,13 @@ def _already_answered(here: Seat, run_id: str, say: str | None) -> None:
         here.answer(here.story.end.answer or "")
 
 
-def _agent(here: Seat, store: Journal, model: str | None, tools: Sequence[str] | None) -> Agent:
+def _agent(here: Seat, store: Journal, given: Given) -> Agent:
     """The agent of the run, from what the journal says of it and what was given instead."""
     from tenlines.agent import Agent
-    from tenlines.cli.making import load_files, make_model
+    from tenlines.cli.reopening import gone, model_of, tools_of
 
-    start = here.story.start
-    assert start is not None
-    try:
-        found = make_model(model or start.model, here.console)
-    except ConfigError as error:
-        if model is not None:
-            raise
-        raise ConfigError(f"the run's own model cannot be used; name one with --model. {error}") from error
-    specs = here.story.machine.state.specs
-    loaded = load_files(tools if tools else _files_of(specs))
-    missing = {spec.name for spec in specs} - {one.spec.name for one in loaded}
-    if missing:
-        here.tell(f"tools that the run had and that are gone: {', '.join(sorted(missing))}")
-    return Agent(found, loaded, journal=store, observers=here.observers, clock=here.clock)
-
-
-def _files_of(specs: Sequence[ToolSpec]) -> list[str]:
-    """The files that the tools of a run came from.
-
-    Raises:
-        ConfigError: Some came from no file; or a file is gone.
-    """
-    lost = [spec.name for spec in specs if not spec.source]
-    if lost:
-        raise ConfigError(f"the journal does not say which file has {', '.join(lost)}; name it with --tools FILE.py")
-    files = list(dict.fromkeys(spec.source for spec in specs))
-    for file in files:
-        if not Path(file).is_file():
-            raise ConfigError(f"the run's tools came from {file}, which is gone; name their file with --tools FILE.py")
-    return files
+    model = model_of(here.story, given.model, here.console)
+    tools = tools_of(here.story, given)
+    if missing := gone(here.story, tools):
+        here.tell(missing)
+    return Agent(model, tools, journal=store, observers=here.observers, clock=here.clock)

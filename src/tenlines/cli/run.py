@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from tenlines.cli import options as opt
+from tenlines.cli.words import command
+
+if TYPE_CHECKING:
+    from tenlines.agent import Agent
+    from tenlines.core.result import RunResult
+    from tenlines.drivers.control import Control
 
 Task = Annotated[str, typer.Argument(metavar="TASK", help="What is to be done; `-` reads it from standard input.")]
 Instructions = Annotated[
@@ -20,6 +26,34 @@ PriceText = Annotated[
 Parallel = Annotated[
     int, typer.Option("--parallel", metavar="N", min=1, max=100, help="Read-only calls of one reply that run at once.")
 ]
+SessionName = Annotated[
+    str | None,
+    typer.Option("--session", metavar="NAME", help="Go on with a conversation of this name, or begin it."),
+]
+Durability = Annotated[
+    str | None,
+    typer.Option(
+        "--durability",
+        metavar="process|power",
+        help="What the record survives: the process's death, or a power cut too.",
+    ),
+]
+OnStop = Annotated[
+    str,
+    typer.Option(
+        "--on-stop", metavar="keep|undo", help="What the run did when it ends without an answer stays, or not."
+    ),
+]
+OnInDoubt = Annotated[
+    str,
+    typer.Option(
+        "--on-in-doubt", metavar="tell|ask", help="After a crash: tell the model of a call in doubt, or ask you."
+    ),
+]
+ApprovalExpires = Annotated[
+    str | None,
+    typer.Option("--approval-expires", metavar="SECONDS", help="How long a question, or the answer to it, holds."),
+]
 
 
 def run(
@@ -27,6 +61,7 @@ def run(
     model: opt.ModelName = None,
     tools: opt.ToolFiles = None,
     instructions: Instructions = "",
+    session: SessionName = None,
     max_steps: opt.MaxSteps = None,
     max_tool_calls: opt.MaxToolCalls = None,
     max_tokens: opt.MaxTokens = None,
@@ -35,6 +70,12 @@ def run(
     price: PriceText = None,
     last_words: opt.LastWords = False,
     parallel: Parallel = 8,
+    ask: opt.AskFor = None,
+    deny: opt.DenyFor = None,
+    approval_expires: ApprovalExpires = None,
+    on_stop: OnStop = "keep",
+    on_in_doubt: OnInDoubt = "tell",
+    durability: Durability = None,
     journal: opt.JournalName = None,
     json: opt.Json = False,
     quiet: opt.Quiet = False,
@@ -56,6 +97,8 @@ def run(
       tenlines run "Tidy the list" --tools files.py --max-steps 8 --timeout 120 > answer.txt
       echo "Who wrote this?" | tenlines run - --model http://127.0.0.1:8080/v1
       tenlines run "Count the files" --tools files.py --json | jq .type
+      tenlines run "Tidy the shop" --tools shop.py --ask 'delete_*' --deny pay
+      tenlines run "And the day after?" --session trip
 
     \b
     A tool is a Python function with types; a file of them is enough:
@@ -67,30 +110,64 @@ def run(
           "Where a parcel is now."
           return ...
 
+    Where calls need leave (@tool(approve=True), --ask), you are asked when nothing else is left to do. Without a
+    terminal the run ends with exit code 5, and `tenlines approve` and `tenlines deny` answer.
+
     Ctrl-C stops after what is running; twice stops at once. `tenlines resume` goes on.
     """
     from tenlines.agent import Agent
     from tenlines.cli.driving import seat
+    from tenlines.cli.guarding import guard
     from tenlines.cli.making import choose_model, load_files, make_model
     from tenlines.core.events import Settings
     from tenlines.core.limits import Limits
     from tenlines.journal import open_journal
 
     given = opt.GivenLimits(max_steps, max_tool_calls, max_tokens, max_dollars, timeout, last_words)
-    settings = Settings(limits=given.over(Limits()) or Limits(), price=opt.read_price(price), max_parallel=parallel)
+    settings = Settings(
+        limits=given.over(Limits()) or Limits(),
+        price=opt.read_price(price),
+        max_parallel=parallel,
+        on_stop=opt.one_of("--on-stop", on_stop, ("keep", "undo")),
+        on_in_doubt=opt.one_of("--on-in-doubt", on_in_doubt, ("tell", "ask")),
+        approval_expires_s=opt.read_seconds("--approval-expires", approval_expires),
+    )
     said = read_task(task)
     with seat(opt.Output(json, quiet, stream)) as here:
         agent = Agent(
             make_model(choose_model(model, here.tell), here.console),
-            load_files(tools or []),
+            guard(load_files(tools or []), ask or (), deny or ()),
             instructions=instructions,
             settings=settings,
-            journal=open_journal(journal),
+            journal=open_journal(journal, durability=_durability(durability)),
             observers=here.observers,
             clock=here.clock,
         )
-        code = here.drive(lambda: agent.run_sync(said, control=here.control, raise_on_stop=False), journal)
+        code = here.drive(agent, lambda: _begin(agent, said, session, here.control, journal), journal)
     raise typer.Exit(code)
+
+
+def _durability(text: str | None) -> Literal["process", "power"] | None:
+    known: tuple[Literal["process", "power"], ...] = ("process", "power")
+    return None if text is None else opt.one_of("--durability", text, known)
+
+
+def _begin(agent: Agent, task: str, session: str | None, control: Control, journal: str | None) -> RunResult:
+    """Do the task, by itself or as the next one of a conversation.
+
+    Raises:
+        ConfigError: The conversation is busy.
+    """
+    if session is None:
+        return agent.run_sync(task, control=control, raise_on_stop=False)
+    from tenlines.errors import ConfigError, SessionBusy
+    from tenlines.session import Session
+
+    try:
+        return Session(agent, session).run_sync(task, control=control, raise_on_stop=False)
+    except SessionBusy as busy:
+        shown = command("show", [busy.run_id] if busy.run_id else ["last"], journal)
+        raise ConfigError(f"{busy}: {shown}") from busy
 
 
 def read_task(typed: str) -> str:

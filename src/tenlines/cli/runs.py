@@ -11,27 +11,38 @@ from tenlines.cli import options as opt
 from tenlines.errors import ConfigError
 
 if TYPE_CHECKING:
-    from tenlines.ports import Journal, RunSummary
+    from tenlines.ports import RunSummary
 
 Limit = Annotated[int, typer.Option("--limit", "-n", metavar="N", min=1, help="How many, the newest first.")]
 StatusName = Annotated[
     str | None,
     typer.Option("--status", metavar="STATUS", help="Only those that ended so; `open` for those that did not end."),
 ]
+SessionName = Annotated[
+    str | None, typer.Option("--session", metavar="NAME", help="Only those of this conversation.", show_default=False)
+]
 Lines = Annotated[bool, typer.Option("--json", help="One JSON object a line.")]
 
 NO_RUNS = 'no runs yet; make one: tenlines run "Where is order 1042?"'
 
 
-def runs(limit: Limit = 20, status: StatusName = None, journal: opt.JournalName = None, json: Lines = False) -> None:
+def runs(
+    limit: Limit = 20,
+    status: StatusName = None,
+    session: SessionName = None,
+    journal: opt.JournalName = None,
+    json: Lines = False,
+) -> None:
     """List the recorded runs, the newest first.
 
-    A run is `open` while it is worked on, and after its process died: `tenlines resume` takes it up.
+    A run is `open` while a process works on it, and after that process died: `tenlines resume` takes it up, and
+    `tenlines resume --all` every such run.
 
     \b
     Examples:
       tenlines runs
       tenlines runs --status max_steps
+      tenlines runs --session trip
       tenlines runs --json --limit 1000 | jq -r .task
     """
     _check_status(status)
@@ -42,15 +53,19 @@ def runs(limit: Limit = 20, status: StatusName = None, journal: opt.JournalName 
             raise
         typer.echo(NO_RUNS, err=True)
         return
-    found = store.runs(None if status else limit)
-    if status:
-        found = [one for one in found if one.status == status][:limit]
+    found = store.runs(limit, status=status, session=session)
     if json:
         _write_json(found)
     elif found:
-        _write_table(store, found)
+        _write_table(found)
     else:
-        typer.echo(f"no run has the status {status}" if status else NO_RUNS, err=True)
+        typer.echo(_none(status, session), err=True)
+
+
+def _none(status: str | None, session: str | None) -> str:
+    if session is not None:
+        return f"no run {f'with the status {status} ' if status else ''}belongs to the session {session!r}"
+    return f"no run has the status {status}" if status else NO_RUNS
 
 
 def _check_status(status: str | None) -> None:
@@ -64,41 +79,49 @@ def _check_status(status: str | None) -> None:
 def _write_json(found: list[RunSummary]) -> None:
     import msgspec
 
-    from tenlines.cli.screen import clean_json
+    from tenlines.cli.owners import is_gone
+    from tenlines.cli.screen import json_line
 
     for one in found:
-        line = msgspec.json.encode(one).decode()
-        typer.echo(clean_json(line) if sys.stdout.isatty() else line)
+        gone = is_gone(one.owner) if one.status == "open" else None
+        typer.echo(json_line({**msgspec.structs.asdict(one), "process_is_gone": gone}, sys.stdout))
 
 
-def _write_table(store: Journal, found: list[RunSummary]) -> None:
+def _write_table(found: list[RunSummary]) -> None:
     """Columns that line up. On a terminal the task is cut at its edge; elsewhere it is whole."""
     from rich.text import Text
 
-    from tenlines.cli.screen import console_for, one_line
-    from tenlines.cli.words import ago
-    from tenlines.ports import SystemClock
+    from tenlines.cli.screen import console_for
 
-    now = SystemClock().now()
-    rows = [("run", "when", "status", "steps", "task")]
-    for one in found:
-        rows.append((one.run_id, ago(now - one.started_at), one.status, str(_steps(store, one)), one_line(one.task)))
-    widths = [max(len(row[column]) for row in rows) for column in range(4)]
+    rows = _rows(found)
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]) - 1)]
     console = console_for(sys.stdout)
     for number, row in enumerate(rows):
         line = Text(no_wrap=True, overflow="ellipsis")
-        for column, style in enumerate(("bold", "dim", STATUS_STYLE.get(row[2], "yellow"), "")):
-            pad = row[column].rjust(widths[column]) if column == 3 else row[column].ljust(widths[column])
+        styles = ("bold", "dim", STATUS_STYLE.get(row[2].partition(",")[0], "yellow"), "", "dim")
+        for column, (width, style) in enumerate(zip(widths, styles, strict=False)):
+            pad = row[column].rjust(width) if column == 3 else row[column].ljust(width)
             line.append(f"{pad}  ", style if number else "dim")
-        line.append(row[4], "" if number else "dim")
+        line.append(row[-1], "" if number else "dim")
         console.print(line, soft_wrap=not console.is_terminal, no_wrap=True, overflow="ellipsis")
+
+
+def _rows(found: list[RunSummary]) -> list[tuple[str, ...]]:
+    """The cells. Sessions have a column where there are any."""
+    from tenlines.cli.owners import open_status
+    from tenlines.cli.screen import one_line
+    from tenlines.cli.words import ago
+    from tenlines.ports import SystemClock
+
+    now, has_sessions = SystemClock().now(), any(one.session for one in found)
+    rows: list[tuple[str, ...]] = [("run", "when", "status", "steps", *["session"] * has_sessions, "task")]
+    for one in found:
+        status = one_line(open_status(one.owner), 60) if one.status == "open" else one.status
+        turn = f"{one_line(one.session, 30)} {one.turn}" if one.session else ""
+        steps, task = str(one.steps), one_line(one.task)
+        rows.append((one.run_id, ago(now - one.started_at), status, steps, *[turn] * has_sessions, task))
+    return rows
 
 
 STATUS_STYLE = {"answered": "green", "open": "cyan", "model_error": "red", "journal_error": "red"}
 """All other ways to end are yellow."""
-
-
-def _steps(store: Journal, one: RunSummary) -> int:
-    from tenlines.core.events import ModelReplied
-
-    return sum(isinstance(event, ModelReplied) for event in store.read(one.run_id))

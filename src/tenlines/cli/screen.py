@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
-from typing import TYPE_CHECKING, NamedTuple, TextIO
+from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -29,6 +29,14 @@ def clean(text: str) -> str:
 def clean_json(text: str) -> str:
     """The same for JSON, which stays the same JSON: such characters stand in strings only."""
     return _HARMFUL.sub(lambda found: _json_escape(ord(found[0])), text)
+
+
+def json_line(value: Any, out: TextIO) -> str:
+    """A value as one line of JSON, for this output."""
+    import msgspec
+
+    line = msgspec.json.encode(value).decode()
+    return clean_json(line) if out.isatty() else line
 
 
 def _json_escape(code: int) -> str:

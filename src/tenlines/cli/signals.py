@@ -7,12 +7,18 @@ import threading
 from collections.abc import Callable
 from queue import SimpleQueue
 from types import FrameType, TracebackType
-from typing import Any
-
-from tenlines.drivers.control import Control
+from typing import Any, Protocol
 
 FIRST = "Stopping after what is running. Press Ctrl-C again to stop at once."
 SECOND = "Stopping at once."
+
+
+class Stoppable(Protocol):
+    """A hand on a run, or on several."""
+
+    def cancel(self, *, now: bool = False, reason: str = "") -> None:
+        """Stop: after what is running, or at once."""
+        ...
 
 
 class Stopper:
@@ -26,7 +32,7 @@ class Stopper:
         say: Tells the person what happens now.
     """
 
-    def __init__(self, control: Control, say: Callable[[str], None]) -> None:
+    def __init__(self, control: Stoppable, say: Callable[[str], None]) -> None:
         self._control, self._say = control, say
         self._notes: SimpleQueue[tuple[str, bool, str] | None] = SimpleQueue()
         self._before: dict[int, Any] = {}

@@ -10,12 +10,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from tenlines.cli.owners import described
 from tenlines.cli.words import limits_words
 from tenlines.core import events as ev
 from tenlines.core.machine import Machine
 from tenlines.core.transcript import File, Image, Json, Note, Part, Reply, Text, User
 
-RemarkKind: TypeAlias = Literal["note", "warning", "said", "failed", "limits", "cancel", "resumed"]
+RemarkKind: TypeAlias = Literal["note", "warning", "said", "failed", "limits", "cancel", "resumed", "undo"]
+
+Place: TypeAlias = tuple[int, int]
+"""Step and position of a call."""
+ALLOWED_BY_POLICY = "allowed by policy"
 
 
 @dataclass(slots=True)
@@ -36,6 +41,20 @@ class CallView:
     detail: str = ""
     remarks: tuple[str, ...] = ()
     late: str = ""
+    waits: bool = False
+    """Somebody's decision is missing."""
+    notes: list[str] = field(default_factory=list)
+    """Who was asked about it and what was said; what its tool knew after a crash; that it was undone."""
+
+    @property
+    def place(self) -> str:
+        """How a person names it: `STEP.NUMBER`, both from 1."""
+        return f"{self.step}.{self.position + 1}"
+
+    @property
+    def standing(self) -> str:
+        """Its outcome, or how it stands without one."""
+        return self.outcome or ("waits" if self.waits else "open")
 
     @property
     def seconds(self) -> float | None:
@@ -46,7 +65,7 @@ class CallView:
 
     def end(self, at: float, outcome: str, text: str) -> None:
         """Write down the result."""
-        self.ended_at, self.outcome, self.text = at, outcome, text
+        self.ended_at, self.outcome, self.text, self.waits = at, outcome, text, False
 
 
 @dataclass(slots=True)
@@ -88,8 +107,12 @@ class Story:
         self.start: ev.RunStarted | None = None
         self.end: ev.RunEnded | None = None
         self.last_at = 0.0
+        self.owner = ""
+        """Who took the run up last."""
+        self.is_decided = False
+        """Something was decided since the run paused, so that it can go on."""
         self._step: StepView | None = None
-        self._calls: dict[tuple[int, int], CallView] = {}
+        self._calls: dict[Place, CallView] = {}
         self._messages = self._warnings = 0
 
     def take(self, event: ev.AnyEvent) -> list[Remark]:
@@ -114,12 +137,18 @@ class Story:
     def worked_s(self) -> float:
         """Time that the run was worked on; the time between a stop and a resume is not counted."""
         state = self.machine.state
-        return state.worked_s + max(0.0, self.last_at - state.session_began)
+        until = self.last_at if self.end is None else self.end.at
+        return state.worked_s + max(0.0, until - state.session_began)
+
+    @property
+    def in_doubt(self) -> list[Place]:
+        """The calls of which nobody knows whether they took effect."""
+        return [place for place, view in self._calls.items() if view.outcome == "in_doubt"]
 
     def _note(self, event: ev.AnyEvent) -> None:
         match event:
             case ev.RunStarted():
-                self.start, self._messages = event, len(event.messages)
+                self.start, self._messages, self.owner = event, len(event.messages), event.owner
             case ev.StepStarted() | ev.ModelReplied():
                 self._note_step(event)
             case ev.CallStarted(step=step, position=position, at=at):
@@ -128,8 +157,10 @@ class Story:
                 self._note_result(event)
             case ev.LateResultArrived(step=step, position=position):
                 self._calls[step, position].late = f"{event.outcome}: {event.text}"
+            case ev.ApprovalAsked() | ev.ApprovalGiven() | ev.CallReconciled() | ev.CallUndone():
+                self._note_said(event)
             case ev.RunEnded():
-                self.end = event
+                self.end, self.is_decided = event, False
             case _:
                 self._note_remark(event)
 
@@ -159,6 +190,13 @@ class Story:
             view.end(event.at, event.outcome, event.text)
             view.detail = event.detail if isinstance(event, ev.CallFailed) else ""
 
+    def _note_said(self, event: ev.ApprovalAsked | ev.ApprovalGiven | ev.CallReconciled | ev.CallUndone) -> None:
+        view = self._calls[event.step, event.position]
+        view.notes.append(said_of_call(event))
+        if isinstance(event, ev.ApprovalAsked | ev.ApprovalGiven):
+            view.waits = isinstance(event, ev.ApprovalAsked)
+            self.is_decided = not view.waits
+
     def _note_remark(self, event: ev.AnyEvent) -> None:
         match event:
             case ev.ModelFailed(message=message):
@@ -172,9 +210,12 @@ class Story:
             case ev.CancelRequested(mode=mode, reason=reason):
                 how = "stop after what is running" if mode == "drain" else "stop at once"
                 self._add("cancel", event.at, f"{how}: {reason}" if reason else how)
-            case ev.RunResumed():
-                self._step, self.end = None, None
-                self._add("resumed", event.at, "")
+            case ev.RunResumed(owner=owner):
+                self._step, self.end, self.owner = None, None, owner
+                self._add("resumed", event.at, _by(described(owner)))
+            case ev.UndoRequested(by=by, reason=reason, owner=owner):
+                self._step, self.end, self.owner = None, None, owner
+                self._add("undo", event.at, _by(by) + _because(reason) if by else reason)
 
     def _new_messages(self, at: float) -> None:
         """Notes to the model and warnings are made by the machine, not told by an event."""
@@ -189,6 +230,36 @@ class Story:
 
     def _add(self, kind: RemarkKind, at: float, text: str) -> None:
         self.items.append(Remark(kind, at, text))
+
+
+def said_of_call(event: ev.ApprovalAsked | ev.ApprovalGiven | ev.CallReconciled | ev.CallUndone) -> str:
+    """What was asked or said about a call, in one line."""
+    match event:
+        case ev.ApprovalAsked(about=about, reason=reason):
+            what = "somebody has to allow it" if about == "call" else "somebody has to say whether it may run again"
+            return f"{what}{_because(reason)}"
+        case ev.ApprovalGiven(verdict="deny", by=by, reason=reason):
+            return f"denied {_by(by)}".rstrip() + _because(reason)
+        case ev.ApprovalGiven(by=by, reason=reason, arguments=None):
+            return f"allowed {_by(by)}".rstrip() + _because(reason)
+        case ev.ApprovalGiven(by=by, reason=reason, arguments=arguments):
+            return f"allowed {_by(by)}".rstrip() + f", with other arguments: {arguments}{_because(reason)}"
+        case ev.CallReconciled(verdict="not_done"):
+            return "its tool says that it was not done before the crash"
+        case ev.CallReconciled(text=text):
+            return f"its tool does not know what became of it{_because(text)}"
+        case ev.CallUndone(outcome="ok"):
+            return "undone"
+        case ev.CallUndone(outcome=outcome, text=text):
+            return f"could not be undone, {outcome}{_because(text)}"
+
+
+def _by(who: str) -> str:
+    return f"by {who}" if who else ""
+
+
+def _because(reason: str) -> str:
+    return f": {reason}" if reason else ""
 
 
 def words_of(parts: tuple[Part, ...]) -> str:

@@ -109,13 +109,19 @@ def call(name: str, arguments: str, *, full: bool = False) -> str:
     return f"{shown}({', '.join(pairs)})"
 
 
+def origin(text: str) -> str:
+    """Where a fork came from, as the journal has it (`RUN@STEP`), in words."""
+    run_id, _, step = text.rpartition("@")
+    return f"run {run_id} at step {step}"
+
+
 # --- endings ------------------------------------------------------------------------------------------
 
 
-def resume_command(run_id: str, journal: str | None, *options: str) -> str:
-    """The command that goes on with a run."""
+def command(name: str, arguments: Sequence[str], journal: str | None, *options: str) -> str:
+    """A command to be copied, with the journal as it was named."""
     named = [] if journal is None else ["--journal", journal]
-    return shlex.join(["tenlines", "resume", run_id, *named, *options])
+    return shlex.join(["tenlines", name, *arguments, *named, *options])
 
 
 def next_move(result: RunResult, limits: Limits, journal: str | None) -> tuple[str, str]:
@@ -128,7 +134,7 @@ def next_move(result: RunResult, limits: Limits, journal: str | None) -> tuple[s
             f"tenlines show {result.run_id}",
         )
     advice, options = _advice(result, limits)
-    return advice, resume_command(result.run_id, journal, *options) if options is not None else ""
+    return advice, command("resume", [result.run_id], journal, *options) if options is not None else ""
 
 
 def _advice(result: RunResult, limits: Limits) -> tuple[str, Sequence[str] | None]:
@@ -173,5 +179,4 @@ _ADVICE: dict[str, tuple[str, Sequence[str] | None]] = {
     "truncated_reply": ("go on from where the reply was cut off", ()),
     "context_overflow": ("give it a smaller task, or tools that return less (@tool(max_result=...))", None),
     "journal_error": ("make the journal writable again, then go on", ()),
-    "awaiting_approval": ("answer it, then go on", ()),
 }

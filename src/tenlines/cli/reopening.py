@@ -1,0 +1,99 @@
+"""A run of the journal is taken up again: its model and tools, from the journal and from what is given instead."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tenlines.cli import options as opt
+from tenlines.errors import ConfigError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from tenlines.cli.story import Story
+    from tenlines.core.events import ToolSpec
+    from tenlines.ports import Model
+    from tenlines.tools import Tool
+
+
+class Given(NamedTuple):
+    """What is used in place of what the journal says."""
+
+    limits: opt.GivenLimits
+    model: str | None = None
+    tools: Sequence[str] = ()
+    ask: Sequence[str] = ()
+    deny: Sequence[str] = ()
+    say: str | None = None
+    take_over: bool = False
+    journal: str | None = None
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether the run goes on just as it is."""
+        return self[:6] == (opt.GivenLimits(None, None, None, None, None, False), None, (), (), (), None)
+
+
+def model_of(story: Story, named: str | None, console: Console | None) -> Model:
+    """The model that is named, or the run's own.
+
+    Raises:
+        ConfigError: It cannot be used.
+    """
+    from tenlines.cli.making import make_model
+
+    assert story.start is not None
+    try:
+        return make_model(named or story.start.model, console)
+    except ConfigError as error:
+        if named is not None:
+            raise
+        raise ConfigError(f"the run's own model cannot be used; name one with --model. {error}") from error
+
+
+def tools_of(story: Story, given: Given) -> list[Any]:
+    """The tools of the run. Those that needed leave go on needing it.
+
+    Raises:
+        ConfigError: Their file is not known, or gone, or has none.
+    """
+    from tenlines.cli.guarding import guard
+
+    specs = story.machine.state.specs
+    marked = {spec.name for spec in specs if spec.approve}
+    return guard(plain_tools(specs, given.tools), given.ask, given.deny, marked)
+
+
+def plain_tools(specs: Sequence[ToolSpec], files: Sequence[str]) -> list[Tool[..., object]]:
+    """The tools of these files, or of those that the journal names, as they speak for themselves.
+
+    Raises:
+        ConfigError: As in `tools_of`.
+    """
+    from tenlines.cli.making import load_files
+
+    return load_files(files or _files_of(specs))
+
+
+def gone(story: Story, tools: Sequence[Any]) -> str:
+    """What to say of tools that the run had and that are not there; "" where all are."""
+    missing = {spec.name for spec in story.machine.state.specs} - {one.spec.name for one in tools}
+    return f"tools that the run had and that are gone: {', '.join(sorted(missing))}" if missing else ""
+
+
+def _files_of(specs: Sequence[ToolSpec]) -> list[str]:
+    """The files that the tools of a run came from.
+
+    Raises:
+        ConfigError: Some came from no file; or a file is gone.
+    """
+    lost = [spec.name for spec in specs if not spec.source]
+    if lost:
+        raise ConfigError(f"the journal does not say which file has {', '.join(lost)}; name it with --tools FILE.py")
+    files = list(dict.fromkeys(spec.source for spec in specs))
+    for file in files:
+        if not Path(file).is_file():
+            raise ConfigError(f"the run's tools came from {file}, which is gone; name their file with --tools FILE.py")
+    return files
