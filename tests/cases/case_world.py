@@ -28,7 +28,18 @@ from tenlines.errors import OutOfMoves, RemoteError
 from tenlines.journal.memory import MemoryJournal
 from tenlines.journal.sqlite import SqliteJournal
 from tenlines.models.plain import ScriptedModel
-from tenlines.ports import Bound, CallContext, Clock, Delta, Invalid, Journal, OnDelta, Rendered
+from tenlines.ports import (
+    Bound,
+    CallContext,
+    Clock,
+    Delta,
+    GuardedCall,
+    Invalid,
+    Journal,
+    OnDelta,
+    Opinion,
+    Rendered,
+)
 from tenlines.testing import RecordingObserver
 from tenlines.wire.errors import error_from
 from tenlines.wire.format import Piece
@@ -43,6 +54,7 @@ CASES: dict[str, dict[str, Any]] = {
 }
 STATUS = {
     "completed": "answered",
+    "completed after resume": "answered",
     "loop_detected": "stuck",
     "tool_retries_exhausted": "stuck",
     "budget_exceeded": "budget",
@@ -244,6 +256,9 @@ class Counted:
     def render(self, value: Any) -> Rendered:
         return self.inner.render(value)
 
+    def permit(self, call: GuardedCall) -> Opinion:
+        return self.inner.permit(call)
+
 
 # --- a case in one mode -------------------------------------------------------------------------------
 
@@ -256,6 +271,7 @@ class World:
         self.input, self.expected = case["input"], case["expected"]
         self.tools: dict[str, Any] = {}
         self.journal: Journal = MemoryJournal()
+        self.stores: list[SqliteJournal] = []
 
     def tool(self, function: Any = None, /, **options: Any) -> Any:
         """`@world.tool(...)`: a tool of this case. The plain function is returned."""
@@ -265,10 +281,40 @@ class World:
         self.tools[made.spec.name] = made
         return function
 
-    def store(self) -> SqliteJournal:
-        """Use a session store: a journal in a file."""
-        self.journal = SqliteJournal(self.folder / "journal.db")
-        return self.journal
+    def store(self, kind: type[SqliteJournal] = SqliteJournal) -> SqliteJournal:
+        """Use a session store: a journal in a file. Once more is another journal on the same file."""
+        self.journal = opened = kind(self.folder / "journal.db")
+        self.stores.append(opened)
+        return opened
+
+    def close(self) -> None:
+        """Close what was opened."""
+        for store in self.stores:
+            store.close()
+
+    @property
+    def newest(self) -> str:
+        """The run that was begun last."""
+        return self.journal.runs(1)[0].run_id
+
+    def agent(
+        self,
+        model: Any = (),
+        *,
+        clock: Clock | None = None,
+        observers: Iterable[Any] = (),
+        limits: Limits | None = None,
+        **settings: Any,
+    ) -> Agent:
+        """An agent with the tools and the journal of this case."""
+        return Agent(
+            model if isinstance(model, CaseModel) else CaseModel(model),
+            list(self.tools.values()),
+            settings=Settings(limits=limits or Limits(), **settings),
+            journal=self.journal,
+            observers=tuple(observers),
+            clock=clock,
+        )
 
     def play(
         self,
@@ -287,14 +333,8 @@ class World:
         moves = self.input.get("model") if model is None else model
         scripted = moves if isinstance(moves, CaseModel) else CaseModel(moves)
         seen = RecordingObserver()
-        agent = Agent(
-            scripted,
-            list(self.tools.values()),
-            settings=Settings(limits=limits or Limits(), **settings),
-            journal=self.journal,
-            observers=(*observers, *([seen] if self.mode.watched else [])),
-            clock=clock,
-        )
+        watching = (*observers, *([seen] if self.mode.watched else []))
+        agent = self.agent(scripted, clock=clock, observers=watching, limits=limits, **settings)
         if resume is not None:
             ways = {"sync": partial(agent.resume_sync, resume), "aio": partial(agent.resume, resume)}
             options: dict[str, Any] = {"limits": limits}
@@ -387,7 +427,7 @@ class Played:
         check_log(self.log, self.result)
         check_sums(self.log, self.result)
         if self.world.mode.watched:
-            assert self.seen.events == self.log[-len(self.seen.events) :]
+            assert self.seen.events == self.log[len(self.log) - len(self.seen.events) :]
             said = "".join(event.reply.text for event in self.seen.events if isinstance(event, ev.ModelReplied))
             heard = "".join(delta.text for delta in self.seen.deltas)
             assert heard == said or (self.events(ev.ModelFailed) and heard.endswith(said))  # of a broken one, more
@@ -455,7 +495,8 @@ def check_sums(log: list[ev.AnyEvent], result: RunResult) -> None:
     start = log[0]
     assert isinstance(start, ev.RunStarted)
     limits = [start.settings.limits, *(event.limits for event in log if isinstance(event, ev.LimitsRaised))][-1]
-    asked = Counter((step, place) for step, reply in enumerate(replies, 1) for place in range(len(reply.calls)))
+    closed = replies[:-1] if result.status == "awaiting_approval" else replies
+    asked = Counter((step, place) for step, reply in enumerate(closed, 1) for place in range(len(reply.calls)))
     assert Counter((record.step, record.position) for record in result.calls) == asked
     in_messages = [one for one in result.messages[len(start.messages) :] if isinstance(one, Result)]
     assert len(in_messages) == asked.total()
@@ -468,6 +509,11 @@ def check_sums(log: list[ev.AnyEvent], result: RunResult) -> None:
     assert result.tool_calls == len(started)
     assert limits.steps is None or result.steps <= limits.steps + limits.last_words
     assert limits.tool_calls is None or result.tool_calls <= limits.tool_calls
+
+
+def transcript_of(journal: Journal, run_id: str) -> list[dict[str, Any]]:
+    """A stored transcript, as it goes over the wire."""
+    return encoded(fold(journal.read(run_id)).state.messages)
 
 
 def is_note(message: dict[str, Any]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -26,8 +27,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.fixture
-def world(request: pytest.FixtureRequest, tmp_path: Path) -> World:
+def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
     """The case that the test is named after, in one mode."""
     name = case_id(request.node.function.__name__)
     assert name is not None
-    return World(CASES[name], request.param, tmp_path)
+    world = World(CASES[name], request.param, tmp_path)
+    yield world
+    world.close()

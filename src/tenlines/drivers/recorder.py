@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import traceback
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
@@ -70,6 +71,9 @@ class Recorder:
         self._append, self._run_id = parts.journal.append, parts.run_id
         self._observers = tuple(parts.observers)
         self.observer_errors = 0
+        self._failures: set[tuple[int, str]] = (
+            set()
+        )  # who failed with what: each is logged once, however often it comes
         self.on_delta = self._watched()
         """Where pieces of a reply go; None when nobody watches, so that nothing is streamed for nobody."""
 
@@ -181,7 +185,9 @@ class Recorder:
     def _show(self, show: Callable[[Any], None], what: Any) -> None:
         try:
             show(what)
-        except Exception:  # noqa: BLE001  # an observer is foreign code; it can never break a run
+        except Exception as error:  # noqa: BLE001  # an observer is foreign code; it can never break a run
             self.observer_errors += 1
-            if self.observer_errors == 1:
+            failure = (id(getattr(show, "__self__", show)), "".join(traceback.format_exception_only(error)))
+            if failure not in self._failures:
+                self._failures.add(failure)
                 _log.warning("an observer failed; the run goes on", exc_info=True)
