@@ -2,7 +2,7 @@
 
 `Checked` is a machine under observation. Beside the live machine it keeps a *shadow*: a second machine that has
 seen nothing but what the log holds, and only after it went through the codec. And it keeps `Facts`: what the log
-says, read from the events alone and in the plainest way, so that no law trusts the machine that it judges.
+says, read from the events alone. The laws of leave, doubt and undoing are in `laws_of_leave`.
 """
 
 from __future__ import annotations
@@ -11,320 +11,36 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-import msgspec
+from facts import CallFacts, Facts, as_object
+from laws_of_leave import LAWS_OF_LEAVE
 
-from tenlines.core import codec, outcomes
+from tenlines.core import codec
 from tenlines.core import events as ev
-from tenlines.core.effects import CallModel, Effect, Finish, RunTools, Sleep
+from tenlines.core.effects import AskHuman, CallModel, Effect, Finish, Reconcile, RunTools, Sleep, UndoCall
 from tenlines.core.history import first_fault
 from tenlines.core.limits import Limits
 from tenlines.core.machine import Machine
 from tenlines.core.replay import fold
 from tenlines.core.state import OpenCall, Phase
-from tenlines.core.transcript import Assistant, File, Image, Note, Part, Result, Text, Usage, User, estimate_tokens
+from tenlines.core.transcript import Assistant, File, Image, Note, Result, User, estimate_tokens
 from tenlines.errors import InvalidEvent
 
 CLAIMS_IT_DID_NOT_RUN = ("not executed", "did not run", "nothing was run", "nothing was changed", "cancelled")
 
-WHOLE = ("end", "tool_calls", "stop_sequence")
-"""Stop reasons of a reply that is whole: its calls may run, its words may be the answer."""
-
+_ALWAYS = frozenset(
+    {ev.RunResumed, ev.LimitsRaised, ev.MessageQueued, ev.CancelRequested, ev.LateResultArrived},
+)
 ACCEPTS: dict[Phase, frozenset[type]] = {
     Phase.NEW: frozenset({ev.RunStarted}),
-    Phase.READY: frozenset(
-        {
-            ev.RunResumed,
-            ev.LimitsRaised,
-            ev.MessageQueued,
-            ev.CancelRequested,
-            ev.RunEnded,
-            ev.StepStarted,
-            ev.LateResultArrived,
-        }
-    ),
-    Phase.AWAITING_MODEL: frozenset(
-        {
-            ev.RunResumed,
-            ev.LimitsRaised,
-            ev.MessageQueued,
-            ev.CancelRequested,
-            ev.ModelReplied,
-            ev.ModelFailed,
-            ev.LateResultArrived,
-        }
-    ),
-    Phase.AWAITING_TOOLS: frozenset(
-        {
-            ev.RunResumed,
-            ev.LimitsRaised,
-            ev.MessageQueued,
-            ev.CancelRequested,
-            ev.CallStarted,
-            ev.CallReturned,
-            ev.CallFailed,
-            ev.CallTimedOut,
-            ev.CallAbandoned,
-            ev.LateResultArrived,
-        }
-    ),
-    Phase.ENDED: frozenset({ev.RunResumed, ev.LateResultArrived}),
+    Phase.READY: _ALWAYS | {ev.RunEnded, ev.StepStarted, ev.UndoStarted},
+    Phase.AWAITING_MODEL: _ALWAYS | {ev.ModelReplied, ev.ModelFailed},
+    Phase.AWAITING_TOOLS: _ALWAYS
+    | {ev.CallStarted, ev.CallReturned, ev.CallFailed, ev.CallTimedOut, ev.CallAbandoned}
+    | {ev.CallReconciled, ev.ApprovalAsked, ev.ApprovalGiven, ev.RunEnded},
+    Phase.UNDOING: _ALWAYS | {ev.RunEnded, ev.UndoStarted, ev.CallUndone},
+    Phase.ENDED: frozenset({ev.RunResumed, ev.LateResultArrived, ev.ApprovalGiven, ev.UndoRequested}),
 }
 """Which kinds of event may be accepted where; written down a second time, by hand."""
-
-
-class CallFacts(msgspec.Struct):
-    """What the log says about one call."""
-
-    step: int
-    position: int
-    name: str
-    raw: str
-    spec: ev.ToolSpec | None
-    """The tool as it was known when the reply came."""
-    runs: list[ev.ToolSpec] = []
-    """The tool as it was known at each start."""
-    outcome: str = ""
-    parts: tuple[Part, ...] = ()
-    given_up: bool = False
-
-    @property
-    def may_have_had_effect(self) -> bool:
-        return any(not spec.read_only for spec in self.runs)
-
-
-class Facts(msgspec.Struct):
-    """What the log says, event by event."""
-
-    log: list[ev.AnyEvent] = []
-    start: ev.RunStarted | None = None
-    limits: Limits = Limits()
-    tools: dict[str, ev.ToolSpec] = {}
-    replies: int = 0
-    tokens: int = 0
-    dollars: float = 0.0
-    starts: int = 0
-    """Calls that really started a tool, each counted once."""
-    failures: int = 0
-    """Failed requests in a row, in the hands of one owner."""
-    cured: int = 0
-    """How many of these failures were refusals that had a cure."""
-    retells: bool = False
-    """The next request tells the model everything anew."""
-    left_out: set[str] = set()
-    """What the provider refused and must not be sent again."""
-    not_before: float = 0.0
-    open: list[CallFacts] = []
-    stop: str = ""
-    """Why the last reply ended."""
-    closed_calls: int = 0
-    final: str | None = None
-    """The answer that a final tool gave in the open exchange."""
-    words: str | None = None
-    """The text of the last reply without calls, until something else is said."""
-    last_final: str | None = None
-    owed: set[tuple[int, int]] = set()
-    """Calls that were given up and have not reported late."""
-    waiting: list[User] = []
-    expected: list[Any] = []
-    """The transcript without notes, as it must be."""
-    cancelled: str = ""
-    """How the run was cancelled: `drain`, `now`, or "" if it was not."""
-    began: float = 0.0
-    worked: float = 0.0
-    at: float = 0.0
-    ended: ev.RunEnded | None = None
-    exchanges: list[Any] = []
-    """What the exchanges were since a stuck run was let go on, as far as it matters for repetition."""
-    invalid: int = 0
-    """How many calls in a row never reached a tool, since a stuck run was let go on."""
-
-    # --- reading the log ---
-
-    def read(self, event: ev.AnyEvent) -> None:
-        getattr(self, f"_on_{type(event).__name__}", lambda _: None)(event)
-        self.log.append(event)
-        self.at = max(self.at, event.at)
-
-    def _on_RunStarted(self, event: ev.RunStarted) -> None:
-        self.start, self.limits, self.began = event, event.settings.limits, event.at
-        self.tools = {spec.name: spec for spec in event.tools}
-        self.expected = [message for message in event.messages if not isinstance(message, Note)]
-
-    def _on_RunResumed(self, event: ev.RunResumed) -> None:
-        self.tools = {spec.name: spec for spec in event.tools}
-        self.worked += max(0.0, self.at - self.began)
-        if self.ended is not None and self.ended.status == "stuck":
-            self.exchanges, self.invalid = [], 0
-        self.began, self.cancelled, self.ended = event.at, "", None
-        self.failures = self.cured = 0
-        self.not_before = 0.0
-        if not self.open:
-            self._release()
-
-    def _on_LimitsRaised(self, event: ev.LimitsRaised) -> None:
-        self.limits = event.limits
-
-    def _on_MessageQueued(self, event: ev.MessageQueued) -> None:
-        self.waiting.append(User(event.parts))
-        if self.is_ready:
-            self._release()
-            self.words = self.last_final = None
-
-    def _on_CancelRequested(self, event: ev.CancelRequested) -> None:
-        self.cancelled = "now" if "now" in (event.mode, self.cancelled) else "drain"
-        if self.is_asking and event.mode == "now":
-            self._release()
-
-    def _on_RunEnded(self, event: ev.RunEnded) -> None:
-        self.ended = event
-
-    def _on_ModelFailed(self, event: ev.ModelFailed) -> None:
-        self.failures += 1
-        self._pay(event.usage, None)
-        self.not_before = event.at + (event.retry_after_s or 0.0)
-        cure = {"RSN": "reasoning", "MED": "media"}.get(event.violation[:3])
-        if event.kind not in ("OutOfMoves", "ContextTooLong") and cure and cure not in self.left_out:
-            self.left_out.add(cure)
-            self.cured += 1
-            self.retells = True
-            self.not_before = 0.0
-        self._release()
-
-    def _pay(self, usage: Usage | None, dollars: float | None) -> None:
-        assert self.start is not None
-        price = self.start.settings.price
-        if usage is not None:
-            self.tokens += (usage.input or 0) + (usage.output or 0)
-        if dollars is not None:
-            self.dollars += dollars
-        elif usage is not None and price is not None and None not in (usage.input, usage.output):
-            self.dollars += price.of(usage)
-
-    def _on_ModelReplied(self, event: ev.ModelReplied) -> None:
-        assert self.start is not None
-        reply = event.reply
-        self.replies += 1
-        self.failures = self.cured = 0
-        self.not_before, self.retells = 0.0, False
-        self.words = self.last_final = None
-        self._pay(reply.usage, reply.dollars)
-        self.stop, text = reply.stop, reply.text if reply.text.strip() else ""
-        if reply.calls:
-            self.open = [
-                CallFacts(self.replies, position, call.name, call.arguments, self.tools.get(call.name))
-                for position, call in enumerate(reply.calls)
-            ]
-            self.final = None
-            self.expected.append(Assistant(text, (), reply.opaque))
-            return
-        kept = reply.opaque and (reply.stop == "pause" or self.start.settings.empty_is_answer)
-        if text or kept:
-            self.expected.append(Assistant(text, (), reply.opaque))
-        self.words = reply.text if reply.stop in (*WHOLE, "unknown") and not self.waiting else None
-        self._release()
-
-    def _on_CallStarted(self, event: ev.CallStarted) -> None:
-        call = self.open[event.position]
-        self.starts += not call.runs
-        call.runs.append(self.tools[call.name])
-
-    def _on_CallReturned(self, event: ev.CallReturned) -> None:
-        call = self.open[event.position]
-        spec = self.tools.get(call.name) or call.spec
-        if spec is not None and spec.final:
-            texts = [part.text for part in event.parts if isinstance(part, Text)]
-            self.final = event.full if event.full is not None else "\n\n".join(texts)
-        self._end(call, "ok", event.parts)
-
-    def _on_CallFailed(self, event: ev.CallFailed) -> None:
-        call = self.open[event.position]
-        if call.may_have_had_effect and event.outcome in ("denied", "invalid_arguments"):
-            # It ran before a crash; that it is refused now says nothing about what it did then.
-            self._end(call, "in_doubt", (Text(outcomes.interrupted(call.name, False)),))
-        else:
-            self._end(call, event.outcome, (Text(event.text),))
-
-    def _on_CallTimedOut(self, event: ev.CallTimedOut) -> None:
-        self.owed.add((event.step, event.position))
-        self._end(self.open[event.position], "timeout", (Text(event.text),))
-
-    def _on_CallAbandoned(self, event: ev.CallAbandoned) -> None:
-        self.owed.add((event.step, event.position))
-        self._end(self.open[event.position], event.outcome, (Text(event.text),))
-
-    def _on_LateResultArrived(self, event: ev.LateResultArrived) -> None:
-        assert (event.step, event.position) in self.owed, "a late result of a call that owes none"
-        self.owed.remove((event.step, event.position))
-
-    def _end(self, call: CallFacts, outcome: str, parts: tuple[Part, ...]) -> None:
-        call.outcome, call.parts = outcome, parts
-        if any(not one.outcome for one in self.open):
-            return
-        exchange = [(one.name, canonical(one.raw), one.outcome, one.parts) for one in self.open]
-        counts = not any(one.spec and one.spec.repeatable and one.outcome == "ok" for one in self.open)
-        self.exchanges.append(exchange if counts else object())
-        for one in self.open:
-            self.invalid = self.invalid + 1 if one.outcome in ("unknown_tool", "invalid_arguments") else 0
-        self.expected.extend(self.open)
-        self.closed_calls += len(self.open)
-        self.last_final, self.final, self.open = self.final, None, []
-        self._release()
-
-    def _release(self) -> None:
-        self.expected.extend(self.waiting)
-        self.waiting = []
-
-    # --- what follows from it ---
-
-    @property
-    def is_asking(self) -> bool:
-        """Whether a request is under way."""
-        for event in reversed(self.log):
-            if isinstance(event, ev.StepStarted):
-                return True
-            if isinstance(event, ev.ModelReplied | ev.ModelFailed | ev.RunResumed | ev.RunStarted):
-                return False
-            if isinstance(event, ev.CancelRequested) and event.mode == "now":
-                return False
-        return False
-
-    @property
-    def is_ready(self) -> bool:
-        return not self.open and not self.is_asking
-
-    def stretch(self, period: int) -> int:
-        """How many of the newest exchanges repeat with this period."""
-        all_, end = self.exchanges, len(self.exchanges)
-        first = end - period
-        while first > 0 and all_[first - 1] == all_[first - 1 + period]:
-            first -= 1
-        return end - first if first >= 0 else 0
-
-    @property
-    def deadline(self) -> float | None:
-        return None if self.limits.seconds is None else self.began + self.limits.seconds - self.worked
-
-
-def as_object(raw: str) -> Any:
-    """What the arguments say in the strictest reading, or None."""
-    if raw.strip() in ("", "null"):
-        return {}
-
-    def no(word: str) -> Any:
-        raise ValueError(word)
-
-    try:
-        value = json.loads(raw, parse_constant=no)
-        json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None
-
-
-def canonical(raw: str) -> str:
-    """Equal for equal arguments."""
-    value = as_object(raw)
-    return raw if value is None else json.dumps(value, sort_keys=True)
 
 
 class Checked:
@@ -339,18 +55,18 @@ class Checked:
         """How many messages of the transcript have been looked at."""
         self.met = 0
         """How many of the expected messages have been found there."""
+        self.noted = 0
+        """How many of the notes on edits and on undoing have been found there."""
         self.kept: list[Any] = []
 
     def fork(self) -> Checked:
         """A second one with the same log, without checking it again."""
         twin = Checked()
         twin.machine, twin.shadow = fold(self.facts.log), fold(self.facts.log)
-        twin.facts = msgspec.structs.replace(self.facts)
-        for name in ("log", "tools", "waiting", "expected", "owed", "exchanges"):
-            setattr(twin.facts, name, getattr(self.facts, name).copy())
-        twin.facts.open = [msgspec.structs.replace(one, runs=one.runs.copy()) for one in self.facts.open]
+        twin.facts = self.facts.still()
         twin.event, twin.effect, twin.now = self.event, self.effect, self.now
-        twin.seen, twin.met, twin.kept = self.seen, self.met, list(twin.machine.state.messages)
+        twin.seen, twin.met, twin.noted = self.seen, self.met, self.noted
+        twin.kept = list(twin.machine.state.messages)
         return twin
 
     def take(self, event: ev.AnyEvent) -> None:
@@ -388,7 +104,7 @@ class Checked:
     def _accepted(self, event: ev.AnyEvent) -> None:
         read = codec.decode(codec.encode(event))
         self.facts.read(read)
-        self.shadow.apply(read)
+        self.shadow.replay(read)
         self.event, self.now = read, max(self.now, read.at)
         self.check()
 
@@ -472,8 +188,8 @@ def law_2_a_run_that_has_no_end_ends_as_max_steps(run: Checked) -> None:
         result = run.machine.result()
         assert (result.status, result.answer) == ("max_steps", None)
     if isinstance(event, ev.ModelFailed) and event.kind == "OutOfMoves" and not run.facts.cancelled:
-        assert isinstance(run.effect, Finish)
-        assert run.effect.status == "max_steps"
+        assert isinstance(run.effect, Finish | UndoCall)
+        assert not isinstance(run.effect, Finish) or run.effect.status == "max_steps"
 
 
 def law_3_nothing_runs_before_its_intent(run: Checked) -> None:
@@ -492,7 +208,9 @@ def law_3_nothing_runs_before_its_intent(run: Checked) -> None:
 def law_4_one_result_for_each_call(run: Checked) -> None:
     state, facts = run.machine.state, run.facts
     assert len(state.records) == facts.closed_calls, "results and calls do not match"
-    assert (state.phase is Phase.AWAITING_TOOLS) == bool(facts.open)
+    is_paused = facts.ended is not None and facts.ended.status == "awaiting_approval"
+    assert (state.phase is Phase.AWAITING_TOOLS or is_paused) == bool(facts.open)
+    assert (state.exchange is not None) == bool(facts.open)
     if isinstance(run.effect, RunTools):
         answered = [one.position for one in (*run.effect.refusals, *run.effect.calls)]
         assert len(set(answered)) == len(answered), "one call is named twice"
@@ -508,6 +226,7 @@ def law_5_results_stand_in_call_order_behind_their_message(run: Checked) -> None
     assert first_fault(messages) == ""
     for message in messages[run.seen :]:
         if isinstance(message, Note):
+            _says_what_was_changed(run, message)
             continue
         assert run.met < len(expected), f"nobody said {message!r}"
         _matches(message, expected[run.met])
@@ -516,6 +235,17 @@ def law_5_results_stand_in_call_order_behind_their_message(run: Checked) -> None
     run.seen = len(messages)
     if not run.facts.open:
         assert run.met == len(expected), f"missing from the transcript: {expected[run.met :]!r}"
+    assert run.noted == len(run.facts.notes), f"the model was not told: {run.facts.notes[run.noted :]!r}"
+
+
+def _says_what_was_changed(run: Checked, note: Note) -> None:
+    """A note on an edit, or on what was undone, is there where it is due, and says it all."""
+    if "changed the arguments" not in note.text and "was undone" not in note.text:
+        return
+    assert run.noted < len(run.facts.notes), f"nothing was changed or undone: {note.text!r}"
+    for words in run.facts.notes[run.noted]:
+        assert words in note.text, f"{words!r} is missing in {note.text!r}"
+    run.noted += 1
 
 
 def _matches(message: Any, wanted: Any) -> None:
@@ -549,7 +279,7 @@ def law_6_nothing_happens_after_the_end(run: Checked) -> None:
     if first is not None and not first.outcome and isinstance(effect, RunTools):
         refused = first.position in {one.position for one in effect.refusals}
         assert refused or all(call.position == first.position for call in effect.calls), "the final tool has to wait"
-    if facts.last_final is not None and not facts.open and facts.ended is None:
+    if facts.last_final is not None and facts.is_ready and facts.ended is None:
         assert isinstance(effect, Finish)
         assert (effect.status, effect.answer) == ("answered", facts.last_final)
 
@@ -577,20 +307,19 @@ def _is_true(call: CallFacts, outcome: str, text: str) -> None:
             assert "may have" in text
 
 
-def law_8_no_tool_runs_with_arguments_that_the_model_did_not_write(run: Checked) -> None:
+def law_8_no_tool_runs_with_arguments_that_nobody_wrote(run: Checked) -> None:
+    """The model's own, or those that somebody put in place, on record."""
     if isinstance(run.event, ev.CallStarted):
         call = run.facts.open[run.event.position]
         assert call.spec is not None, "an unknown tool ran"
         assert as_object(call.raw) is not None, "unreadable arguments ran"
-        assert run.facts.stop in WHOLE, "a call of a reply that is not whole ran"
-        again = call.runs[1:]
-        assert all(spec.read_only or spec.idempotent for spec in (call.runs if again else ())), "ran twice"
+        assert not call.blocked, "a call of a reply that is not whole ran"
     if isinstance(run.effect, RunTools):
-        for call in run.effect.calls:
-            asked = run.facts.open[call.position]
-            assert call.name == asked.name
-            assert call.arguments == as_object(asked.raw), "the arguments were changed"
-            assert call.name in run.facts.tools, "a tool would run that this process does not have"
+        for one in run.effect.calls:
+            asked = run.facts.open[one.position]
+            assert one.name == asked.name
+            assert one.arguments == asked.arguments, "the arguments were changed"
+            assert one.name in run.facts.tools, "a tool would run that this process does not have"
 
 
 def law_9_only_an_answer_is_an_answer(run: Checked) -> None:
@@ -640,7 +369,7 @@ def a_cancelled_run_starts_nothing(run: Checked) -> None:
         return
     assert not isinstance(run.event, ev.CallStarted | ev.StepStarted), "something started after the cancel"
     if run.phase is Phase.READY:
-        assert isinstance(run.effect, Finish), "a cancelled run goes on"
+        assert isinstance(run.effect, Finish | UndoCall), "a cancelled run goes on"
     if isinstance(run.effect, RunTools):
         assert not run.effect.calls, "a call would start after the cancel"
         on_time = run.facts.deadline is None or run.now < run.facts.deadline
@@ -688,12 +417,15 @@ def a_run_is_never_stuck(run: Checked) -> None:
     effect, facts = run.effect, run.facts
     match run.phase:
         case Phase.READY:
-            assert isinstance(effect, CallModel | Sleep | Finish)
+            assert isinstance(effect, CallModel | Sleep | Finish | UndoCall)
             assert not isinstance(effect, Sleep) or effect.until > run.now
-        case Phase.AWAITING_TOOLS:
-            assert isinstance(effect, RunTools)
-            under_way = any(one.runs and not one.outcome for one in facts.open)
+        case Phase.AWAITING_TOOLS if isinstance(effect, RunTools):
+            under_way = any(one.in_hand for one in facts.open)
             assert effect.calls or effect.refusals or under_way, "nothing can be done"
+        case Phase.AWAITING_TOOLS:
+            assert isinstance(effect, AskHuman | Reconcile | Finish)
+        case Phase.UNDOING:
+            assert isinstance(effect, UndoCall | Finish)
         case Phase.ENDED:
             assert isinstance(effect, Finish)
 
@@ -721,13 +453,13 @@ def a_loop_is_told_and_one_more_round_ends_it(run: Checked) -> None:
     rules = facts.start.settings.repeats
     stuck = isinstance(effect, Finish) and effect.status == "stuck"
     too_many = rules.invalid_in_a_row is not None and facts.invalid >= rules.invalid_in_a_row
-    assert not too_many or isinstance(effect, Finish), "nothing but invalid calls, and the run goes on"
+    assert not too_many or isinstance(effect, Finish | UndoCall), "nothing but invalid calls, and the run goes on"
     if rules.told_after is None:
         assert not stuck or too_many, "stuck without a reason"
         return
     rounds = {p: facts.stretch(p) / p for p in range(1, 7)}
     over = [p for p, n in rounds.items() if n > rules.told_after and n == int(n)]
-    assert not over or isinstance(effect, Finish), f"the loop of {over} exchanges was not ended"
+    assert not over or isinstance(effect, Finish | UndoCall), f"the loop of {over} exchanges was not ended"
     assert not stuck or over or too_many, "stuck too early"
     if rules.told_after in rounds.values() and isinstance(effect, CallModel | Sleep) and not _is_blank(run):
         notes = [one.text for one in run.kept[-4:] if isinstance(one, Note)]
@@ -742,7 +474,7 @@ def _is_blank(run: Checked) -> bool:
 
 
 def the_end_stays_the_end(run: Checked) -> None:
-    if isinstance(run.effect, Finish):
+    if isinstance(run.effect, Finish) and run.phase is not Phase.AWAITING_TOOLS:
         assert run.machine.next(run.now) == run.effect
         assert run.machine.next(run.now + 1e6) == run.effect, "the end depends on when it is asked for"
 
@@ -756,7 +488,7 @@ LAWS: tuple[Callable[[Checked], None], ...] = (
     law_5_results_stand_in_call_order_behind_their_message,
     law_6_nothing_happens_after_the_end,
     law_7_no_result_claims_what_is_not_known,
-    law_8_no_tool_runs_with_arguments_that_the_model_did_not_write,
+    law_8_no_tool_runs_with_arguments_that_nobody_wrote,
     law_9_only_an_answer_is_an_answer,
     law_11_the_transcript_only_grows,
     a_cancelled_run_starts_nothing,
@@ -766,4 +498,5 @@ LAWS: tuple[Callable[[Checked], None], ...] = (
     calls_run_alone_unless_they_only_read,
     a_loop_is_told_and_one_more_round_ends_it,
     the_end_stays_the_end,
+    *LAWS_OF_LEAVE,
 )

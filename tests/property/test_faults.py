@@ -10,7 +10,8 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from faults import FAULTS, Fault
+from faults import FAULTS
+from seeding import Fault
 
 import tenlines.core
 

@@ -6,12 +6,13 @@ from collections import Counter
 from typing import Any, ClassVar
 
 import pytest
+from alphabet import Seeded
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from laws import Checked
 from work import check_work, work_of_calls
-from world import Seeded, World, walk
+from world import World, walk
 
 from tenlines.core import events as ev
 from tenlines.core.effects import CallModel

@@ -1,0 +1,194 @@
+"""What the small world is made of: a few tools, a few words, a few limits.
+
+Everything is kept small on purpose, so that the interesting meetings (the same id twice, a result after a cancel)
+happen often. What comes next is picked by a `Chooser`, so the same world is walked by a seeded generator (fast) and
+by hypothesis (which shrinks what it finds).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+from typing import Any, Protocol, TypeVar
+
+import msgspec
+
+from tenlines.core import events as ev
+from tenlines.core.limits import Limits, Price, Repeats, Retry
+from tenlines.core.transcript import (
+    Assistant,
+    Json,
+    Message,
+    Note,
+    Opaque,
+    Part,
+    Reply,
+    Result,
+    System,
+    Text,
+    ToolCall,
+    Usage,
+    User,
+)
+
+T = TypeVar("T")
+
+
+class Chooser(Protocol):
+    """Who decides what happens next."""
+
+    def pick(self, options: Sequence[T]) -> T:
+        """One of them."""
+        ...
+
+
+class Seeded:
+    """A chooser that is quick: a generator with a seed."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = Random(seed).random
+
+    def pick(self, options: Sequence[T]) -> T:
+        return options[int(self._random() * len(options))]
+
+
+LOOK = ev.ToolSpec("look", "Look at it.", {"type": "object"}, read_only=True)
+PEEK = ev.ToolSpec("peek", read_only=True)
+POLL = ev.ToolSpec("poll", read_only=True, repeatable=True)
+PUT = ev.ToolSpec("put", idempotent=True)
+SEND = ev.ToolSpec("send")
+PUSH = ev.ToolSpec("push", repeatable=True)
+FINISH = ev.ToolSpec("finish", final=True)
+TELL = ev.ToolSpec("tell", read_only=True, final=True)
+TOOLS = (LOOK, PEEK, POLL, PUT, SEND, PUSH, FINISH, TELL)
+TOOLSETS = ((TOOLS,) * 8) + ((LOOK, SEND), (msgspec.structs.replace(PUT, idempotent=False), LOOK, SEND), ())
+
+KNOWN = tuple(spec.name for spec in TOOLS)
+NAMES = KNOWN * 3 + ("nope", "", "look<|channel|>", "get weather", "x" * 100)
+
+PAY = ev.ToolSpec("pay", approve=True, undoable=True)
+PRY = ev.ToolSpec("pry", read_only=True, approve=True)
+KEEP = ev.ToolSpec("keep", approve=True, idempotent=True, undoable=True)
+SIGN = ev.ToolSpec("sign", approve=True, reconcilable=True)
+SEAL = ev.ToolSpec("seal", approve=True, final=True)
+BOOK = ev.ToolSpec("book", undoable=True)
+WIRE = ev.ToolSpec("wire", reconcilable=True, undoable=True)
+CAREFUL = (LOOK, SEND, PUT, PAY, PRY, KEEP, SIGN, SEAL, BOOK, WIRE)
+"""Tools that need leave, that can say what became of a call, that can take it back."""
+OTHERWISE = (
+    {"pay": {"description": "now"}, "pry": {"description": "now"}, "keep": {"description": "now"}},
+    {"pay": {"approve": False}, "sign": {"approve": False}, "send": {"approve": True}},
+    {"wire": {"reconcilable": False}, "sign": {"reconcilable": False}, "keep": {"idempotent": False}},
+    {"book": {"undoable": False}, "send": {"undoable": True}, "pay": {"idempotent": True}},
+    {"book": {"read_only": True}, "keep": {"read_only": True}, "pry": {"read_only": False, "idempotent": True}},
+)
+"""How the tools of a later owner may differ."""
+CAREFUL_NAMES = ("look", "send", "put", "pay", "pay", "pry", "keep", "sign", "book", "wire", "seal")
+
+
+def changed(change: dict[str, dict[str, Any]]) -> tuple[ev.ToolSpec, ...]:
+    """The careful tools, some of them otherwise."""
+    return tuple(msgspec.structs.replace(spec, **change.get(spec.name, {})) for spec in CAREFUL)
+
+
+CAREFUL_SETS = (*map(changed, OTHERWISE), CAREFUL, CAREFUL[:5], CAREFUL[5:], ())
+GOOD = ("{}", '{"a":1}', '{"a":1}', ' {"b": [1, null], "a": ""} ', "", "null", '{"n":123456789012345678901}')
+BAD = ('{"a":', "[1]", "3", '"x"', '{"a":NaN}', "{}{}", '{"n":1e999}', '{"a":"\\ud800"}', '{"a":' + "[" * 300)
+ARGUMENTS = GOOD * 2 + BAD
+IDS = ("a", "a", "b", "c", "", "call_1_0", "a\n")
+STOPS: tuple[str, ...] = (
+    "length",
+    "content_filter",
+    "refusal",
+    "pause",
+    "context_overflow",
+    "malformed_call",
+    "unknown",
+)
+WORDS = ("half a pair \ud83d", "", " ", "Yes.", "Yes.", "No.", '{"name": "look", "arguments": {}}')
+USAGES = (None, Usage(), Usage(10, 5), Usage(0, 0), Usage(100, 50, 20, 10, 5), Usage(10, None))
+OPAQUE = (Opaque("p", "m", {"sig": "x"}),)
+RESULTS: tuple[tuple[Part, ...], ...] = (
+    (Text("same"),),
+    (Text("same"),),
+    (Text("other"),),
+    (Text(""),),
+    (Text("half a pair \ud83d"),),
+    (),
+    (Json(0), Text("x"), Json([])),
+)
+HISTORIES: tuple[tuple[Message, ...], ...] = (
+    (User((Text("task"),)),),
+    (System("rules"), User((Text("task"),))),
+    (
+        User((Text("before"),)),
+        Assistant("", (ToolCall("a", "look", "{}"), ToolCall("call_1_0", "look", "{}"))),
+        Result("a", "look", "ok", (Text("1"),)),
+        Result("call_1_0", "look", "ok", (Text("2"),)),
+        Note("n"),
+        User((Text("task"),)),
+    ),
+    (),
+)
+PRICES = (None, Price(input=1, output=2), Price(input=3, output=15, cache_read=0.3, cache_write=3.75))
+PRICES_ODD = (Price(input=0, output=0), Price(input=1000, output=2000), Price(input=1, output=1, cache_read=9))
+
+
+ROUNDS = ("a", "a", "ab", "ab", "abc", "baaa", "baa", "abac", "P", "aP")
+
+
+def some_limits(chooser: Chooser) -> Limits:
+    """Limits of every kind, none and zero included."""
+    pick = chooser.pick
+    if pick((True, False)):
+        return Limits(
+            steps=pick((None, None, 20, 20, 3, 2, 1)), last_words=pick((False, True)), seconds=pick((None, 50))
+        )
+    return Limits(
+        steps=pick((None, 0, 1, 2, 3, 5, 20, 20)),
+        tool_calls=pick((None,) * 6 + (0, 1, 2, 3)),
+        tokens=pick((None,) * 8 + (0, 300, 2000, 9000)),
+        dollars=pick((None,) * 8 + (0, 0.001, 0.1, 5.0)),
+        seconds=pick((None,) * 6 + (0, 5, 50)),
+        on_tool_limit=pick(("stop", "continue")),
+        last_words=pick((False, True)),
+    )
+
+
+def some_settings(chooser: Chooser, careful: bool) -> ev.Settings:
+    """Everything that the machine decides by."""
+    pick = chooser.pick
+    of_leave: dict[str, Any] = {}
+    if careful:
+        of_leave["on_in_doubt"] = pick(("tell", "ask", "ask"))
+        of_leave["on_stop"] = pick(("keep", "undo"))
+        of_leave["approval_expires_s"] = pick((None, None, 5.0, 50.0))
+    return ev.Settings(
+        **of_leave,
+        limits=Limits(steps=9) if careful and pick((True, True, False)) else some_limits(chooser),
+        repeats=pick(
+            (Repeats(), Repeats(told_after=None, invalid_in_a_row=None), Repeats(told_after=2, invalid_in_a_row=2))
+        ),
+        retry=pick((Retry(attempts=1), Retry(attempts=2, first_wait_s=0.5), Retry(attempts=3, max_wait_s=1.0))),
+        price=pick(PRICES + PRICES_ODD),
+        max_parallel=pick((1, 2, 8)),
+        max_output_tokens=pick((None, 20)),
+        tool_choice=pick(("auto", "auto", "none", "required", "look")),
+        keep_tool_choice=pick((False, True)),
+        blank_replies=pick((0, 2)),
+        empty_is_answer=pick((False, False, True)),
+        tell_left=pick((False, False, True)),
+    )
+
+
+def some_reply(chooser: Chooser, careful: bool) -> Reply:
+    """What a model says: sometimes sense."""
+    pick = chooser.pick
+    known = CAREFUL_NAMES if careful else KNOWN
+    names, arguments = pick((NAMES,) + (known,) * 4), pick((ARGUMENTS,) + (GOOD,) * 4)
+    how_many = pick((1, 1, 2, 2, 3, 3, 0) if careful else (0, 1, 1, 2, 2, 3))
+    calls = tuple(ToolCall(pick(IDS), pick(names), pick(arguments)) for _ in range(how_many))
+    usual = ("tool_calls", "tool_calls", "end", "stop_sequence") if calls else ("end", "end", "stop_sequence")
+    stop: Any = pick(usual * 12 + STOPS)
+    dollars = pick((None, None, None, 0.0, 0.02))
+    return Reply(pick(WORDS), calls, stop, pick(USAGES), pick(((), (), OPAQUE)), "m", dollars, pick(((), ("odd",))))

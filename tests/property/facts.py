@@ -1,0 +1,527 @@
+"""What a log says, read from the events alone and in the plainest way, so that no law trusts the machine it judges."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import msgspec
+
+from tenlines.core import events as ev
+from tenlines.core import outcomes
+from tenlines.core.limits import Limits
+from tenlines.core.transcript import Assistant, Note, Part, Text, Usage, User
+
+Place = tuple[int, int]
+
+WHOLE = ("end", "tool_calls", "stop_sequence")
+"""Stop reasons of a reply that is whole: its calls may run, its words may be the answer."""
+
+
+class CallFacts(msgspec.Struct):
+    """What the log says about one call."""
+
+    step: int
+    position: int
+    name: str
+    raw: str
+    spec: ev.ToolSpec | None
+    """The tool as it was known when the reply came."""
+    blocked: bool = False
+    """The reply was not whole, or had to be words alone."""
+    runs: list[ev.ToolSpec] = []
+    """The tool as it was known at each start."""
+    seen: list[ev.ToolSpec] = []
+    """The tool at each start, and as each owner after the first one had it."""
+    in_hand: bool = False
+    """It has started and not ended, in the hands of the present owner."""
+    doubt: bool = False
+    """It had started when a process died, may not be repeated by itself, and has not started since."""
+    verdict: str = ""
+    """What its tool said of the doubt."""
+    to_person: bool = False
+    """A person has to decide about the doubt."""
+    gone: bool = False
+    """An owner came who does not have the tool."""
+    told: bool = False
+    """The doubt is told to the model: nobody else can be asked."""
+    denied: bool = False
+    question: ev.ApprovalAsked | None = None
+    """What a person was asked and has not answered."""
+    leave: ev.ApprovalGiven | None = None
+    """Leave to run that nobody took back."""
+    bound_to: ev.ToolSpec | None = None
+    """The tool as it was when the question was asked, or the leave given."""
+    edit: Any = None
+    """Arguments that somebody put in place."""
+    start: Start | None = None
+    """How things stood when it started last."""
+    outcome: str = ""
+    parts: tuple[Part, ...] = ()
+
+    @property
+    def place(self) -> Place:
+        return self.step, self.position
+
+    @property
+    def may_have_had_effect(self) -> bool:
+        return bool(self.runs) and any(not spec.read_only for spec in self.seen)
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether it is answered without running (again)."""
+        never = self.spec is None or as_object(self.raw) is None or self.blocked
+        return never or self.denied or self.gone or self.told
+
+    @property
+    def arguments(self) -> Any:
+        """What it runs with."""
+        return as_object(self.raw) if self.edit is None else self.edit
+
+    @property
+    def can_be_reconciled(self) -> bool:
+        return self.doubt and all(spec.reconcilable for spec in self.seen)
+
+    @property
+    def is_unsettled(self) -> bool:
+        """Whether the doubt is open: nobody has said what is to become of the call."""
+        if not self.doubt or self.verdict == "not_done":
+            return False
+        return self.leave is None if self.to_person else self.verdict == ""
+
+    def forget(self) -> None:
+        """Questions and leave hold no longer. What was put in place goes too, unless it has run so."""
+        self.question = self.leave = None
+        self.edit = self.edit if self.runs else None
+
+    def still(self) -> CallFacts:
+        """A copy that shares nothing that changes."""
+        return msgspec.structs.replace(self, runs=self.runs.copy(), seen=self.seen.copy())
+
+
+class Start(msgspec.Struct, frozen=True):
+    """How things stood when a call started."""
+
+    leave: ev.ApprovalGiven | None
+    bound_to: ev.ToolSpec | None
+    doubt: bool
+    verdict: str
+    to_person: bool
+    was_refused: bool
+
+
+class Facts(msgspec.Struct):
+    """What the log says, event by event."""
+
+    log: list[ev.AnyEvent] = []
+    start: ev.RunStarted | None = None
+    limits: Limits = Limits()
+    tools: dict[str, ev.ToolSpec] = {}
+    marked: set[str] = set()
+    """Tools that needed leave at any time."""
+    replies: int = 0
+    tokens: int = 0
+    dollars: float = 0.0
+    starts: int = 0
+    """Calls that really started a tool, each counted once."""
+    failures: int = 0
+    """Failed requests in a row, in the hands of one owner."""
+    cured: int = 0
+    """How many of these failures were refusals that had a cure."""
+    retells: bool = False
+    """The next request tells the model everything anew."""
+    left_out: set[str] = set()
+    """What the provider refused and must not be sent again."""
+    not_before: float = 0.0
+    words_only: bool = False
+    """The request under way is the one past the step limit."""
+    open: list[CallFacts] = []
+    stop: str = ""
+    """Why the last reply ended."""
+    closed_calls: int = 0
+    final: str | None = None
+    """The answer that a final tool gave in the open exchange."""
+    words: str | None = None
+    """The text of the last reply without calls, until something else is said."""
+    last_final: str | None = None
+    owed: set[Place] = set()
+    """Calls that were given up and have not reported late."""
+    waiting: list[User] = []
+    expected: list[Any] = []
+    """The transcript without notes, as it must be."""
+    notes: list[tuple[str, ...]] = []
+    """What the notes on edits and on undoing have to say, in order."""
+    cancelled: str = ""
+    """How the run was cancelled: `drain`, `now`, or "" if it was not."""
+    began: float = 0.0
+    worked: float = 0.0
+    at: float = 0.0
+    ended: ev.RunEnded | None = None
+    last_end: ev.RunEnded | None = None
+    """The same, and still while a run that had ended is undone."""
+    acted: dict[Place, CallFacts] = {}
+    """Calls that started and may have had effect, in the order of their first start."""
+    undone: dict[Place, ev.CallUndone] = {}
+    """What came of undoing, in the order in which it was done."""
+    told_undone: set[Place] = set()
+    undoing: bool = False
+    tried: set[Place] = set()
+    """Calls whose compensation came back since the undoing began."""
+    in_undo: Place | None = None
+    """The call whose compensation is under way."""
+    exchanges: list[Any] = []
+    """What the exchanges were since a stuck run was let go on, as far as it matters for repetition."""
+    invalid: int = 0
+    """How many calls in a row never reached a tool, since a stuck run was let go on."""
+
+    def still(self) -> Facts:
+        """A copy that shares nothing that changes."""
+        twin = msgspec.structs.replace(self)
+        for name, value in growing(self):
+            setattr(twin, name, value.copy())
+        twin.open = [one.still() for one in self.open]
+        twin.acted |= {one.place: one for one in twin.open if one.place in self.acted}
+        return twin
+
+    # --- reading the log ---
+
+    def read(self, event: ev.AnyEvent) -> None:
+        getattr(self, f"_on_{type(event).__name__}")(event)
+        self.log.append(event)
+        self.at = max(self.at, event.at)
+
+    def _have(self, tools: tuple[ev.ToolSpec, ...]) -> None:
+        self.marked = self.marked | {spec.name for spec in tools if spec.approve}
+        self.tools = {
+            spec.name: msgspec.structs.replace(spec, approve=True) if spec.name in self.marked else spec
+            for spec in tools
+        }
+
+    def _on_RunStarted(self, event: ev.RunStarted) -> None:
+        self.start, self.limits, self.began = event, event.settings.limits, event.at
+        self._have(event.tools)
+        self.expected = [message for message in event.messages if not isinstance(message, Note)]
+
+    def _restart_clock(self, at: float) -> None:
+        self.worked += max(0.0, (self.at if self.last_end is None else self.last_end.at) - self.began)
+        self.began = at
+
+    def _on_RunResumed(self, event: ev.RunResumed) -> None:
+        self._have(event.tools)
+        self._restart_clock(event.at)
+        self.cancelled = ""
+        self.failures = self.cured = 0
+        self.not_before = 0.0
+        if self.undoing:
+            self.in_undo = None
+            return
+        if self.ended is not None and self.ended.status == "stuck":
+            self.exchanges, self.invalid = [], 0
+        self.ended = self.last_end = None
+        if self.open:
+            for call in self.open:
+                self._take_up(call)
+        else:
+            self._release()
+            new = [place for place, one in self.undone.items() if one.outcome == "ok" and place not in self.told_undone]
+            self.told_undone = self.told_undone | set(new)
+            if new:
+                self.notes.append(("was undone", *(self.acted[place].name for place in new)))
+
+    def _take_up(self, call: CallFacts) -> None:
+        """A new owner looks at an open call."""
+        tool, had_started = self.tools.get(call.name), call.in_hand
+        call.in_hand = False
+        if call.outcome or call.is_refused:
+            return
+        if tool is None:
+            call.gone = True
+            return
+        if call.bound_to is not None and call.bound_to != tool:
+            call.forget()
+        if call.runs:
+            call.seen.append(tool)
+            call.doubt = call.doubt or not all(spec.read_only or spec.idempotent for spec in call.seen)
+        if call.doubt and (had_started or not call.to_person):
+            self._look_into(call)
+
+    def _look_into(self, call: CallFacts) -> None:
+        """What becomes of a doubt: the tool is asked, or a person, or nobody."""
+        call.verdict = ""
+        if not call.can_be_reconciled:
+            self._pass_on(call)
+
+    def _pass_on(self, call: CallFacts) -> None:
+        """The tool cannot say what became of the call."""
+        assert self.start is not None
+        call.to_person = self.start.settings.on_in_doubt == "ask"
+        call.told = not call.to_person
+        call.forget()
+
+    def _on_LimitsRaised(self, event: ev.LimitsRaised) -> None:
+        self.limits = event.limits
+
+    def _on_MessageQueued(self, event: ev.MessageQueued) -> None:
+        self.waiting.append(User(event.parts))
+        if self.is_ready:
+            self._release()
+            self.words = self.last_final = None
+
+    def _on_CancelRequested(self, event: ev.CancelRequested) -> None:
+        self.cancelled = "now" if "now" in (event.mode, self.cancelled) else "drain"
+        if self.is_asking and event.mode == "now":
+            self._release()
+
+    def _on_RunEnded(self, event: ev.RunEnded) -> None:
+        self.ended = self.last_end = event
+        self.undoing = False
+
+    def _on_StepStarted(self, event: ev.StepStarted) -> None:
+        self.words_only = self.limits.steps is not None and self.replies >= self.limits.steps
+
+    def _on_ModelFailed(self, event: ev.ModelFailed) -> None:
+        self.failures += 1
+        self._pay(event.usage, None)
+        self.not_before = event.at + (event.retry_after_s or 0.0)
+        cure = {"RSN": "reasoning", "MED": "media"}.get(event.violation[:3])
+        if event.kind not in ("OutOfMoves", "ContextTooLong") and cure and cure not in self.left_out:
+            self.left_out.add(cure)
+            self.cured += 1
+            self.retells = True
+            self.not_before = 0.0
+        self._release()
+
+    def _pay(self, usage: Usage | None, dollars: float | None) -> None:
+        assert self.start is not None
+        price = self.start.settings.price
+        if usage is not None:
+            self.tokens += (usage.input or 0) + (usage.output or 0)
+        if dollars is not None:
+            self.dollars += dollars
+        elif usage is not None and price is not None and None not in (usage.input, usage.output):
+            self.dollars += price.of(usage)
+
+    def _on_ModelReplied(self, event: ev.ModelReplied) -> None:
+        assert self.start is not None
+        reply = event.reply
+        self.replies += 1
+        self.failures = self.cured = 0
+        self.not_before, self.retells = 0.0, False
+        self.words = self.last_final = None
+        self._pay(reply.usage, reply.dollars)
+        self.stop, text = reply.stop, reply.text if reply.text.strip() else ""
+        if reply.calls:
+            blocked = reply.stop not in WHOLE or self.words_only
+            self.open = [
+                CallFacts(self.replies, position, call.name, call.arguments, self.tools.get(call.name), blocked)
+                for position, call in enumerate(reply.calls)
+            ]
+            self.final = None
+            self.expected.append(Assistant(text, (), reply.opaque))
+            return
+        kept = reply.opaque and (reply.stop == "pause" or self.start.settings.empty_is_answer)
+        if text or kept:
+            self.expected.append(Assistant(text, (), reply.opaque))
+        self.words = reply.text if reply.stop in (*WHOLE, "unknown") and not self.waiting else None
+        self._release()
+
+    # --- calls ---
+
+    def _on_CallStarted(self, event: ev.CallStarted) -> None:
+        call = self.open[event.position]
+        call.start = Start(call.leave, call.bound_to, call.doubt, call.verdict, call.to_person, call.is_refused)
+        self.starts += not call.runs
+        call.runs.append(self.tools[call.name])
+        call.seen.append(self.tools[call.name])
+        if call.to_person:
+            call.leave = None  # it was for running once more
+        call.in_hand, call.doubt, call.to_person, call.verdict = True, False, False, ""
+        if call.may_have_had_effect:
+            self.acted.setdefault(call.place, call)
+
+    def _on_CallReturned(self, event: ev.CallReturned) -> None:
+        call = self.open[event.position]
+        spec = self.tools.get(call.name) or call.spec
+        if spec is not None and spec.final:
+            texts = [part.text for part in event.parts if isinstance(part, Text)]
+            self.final = event.full if event.full is not None else "\n\n".join(texts)
+        self._end(call, "ok", event.parts)
+
+    def _on_CallFailed(self, event: ev.CallFailed) -> None:
+        call = self.open[event.position]
+        if call.may_have_had_effect and event.outcome in ("denied", "invalid_arguments"):
+            # It ran before a crash; that it is refused now says nothing about what it did then.
+            self._end(call, "in_doubt", (Text(outcomes.interrupted(call.name, False)),))
+        else:
+            self._end(call, event.outcome, (Text(event.text),))
+
+    def _on_CallTimedOut(self, event: ev.CallTimedOut) -> None:
+        self.owed.add((event.step, event.position))
+        self._end(self.open[event.position], "timeout", (Text(event.text),))
+
+    def _on_CallAbandoned(self, event: ev.CallAbandoned) -> None:
+        self.owed.add((event.step, event.position))
+        self._end(self.open[event.position], event.outcome, (Text(event.text),))
+
+    def _on_LateResultArrived(self, event: ev.LateResultArrived) -> None:
+        assert (event.step, event.position) in self.owed, "a late result of a call that owes none"
+        self.owed.remove((event.step, event.position))
+
+    def _on_CallReconciled(self, event: ev.CallReconciled) -> None:
+        call = self.open[event.position]
+        call.verdict = event.verdict
+        if event.verdict == "unknown":
+            self._pass_on(call)
+
+    def _on_ApprovalAsked(self, event: ev.ApprovalAsked) -> None:
+        call = self.open[event.position]
+        call.forget()
+        call.question, call.bound_to = event, self.tools[call.name]
+
+    def _on_ApprovalGiven(self, event: ev.ApprovalGiven) -> None:
+        call = self.open[event.position]
+        call.forget()
+        if event.verdict == "deny":
+            call.denied = True
+            return
+        call.leave, call.bound_to = event, self.tools[call.name]
+        if event.arguments is not None:
+            call.edit = as_object(event.arguments)
+
+    # --- undoing ---
+
+    def _on_UndoRequested(self, event: ev.UndoRequested) -> None:
+        self._have(event.tools)
+        self._restart_clock(event.at)
+        self.ended = None
+        self.undoing, self.tried = True, set()
+
+    def _on_UndoStarted(self, event: ev.UndoStarted) -> None:
+        if not self.undoing:
+            self.undoing, self.tried = True, set()
+        self.in_undo = (event.step, event.position)
+
+    def _on_CallUndone(self, event: ev.CallUndone) -> None:
+        place = (event.step, event.position)
+        assert self.in_undo == place, "a compensation came back that had not started"
+        self.in_undo = None
+        self.tried.add(place)
+        self.undone.pop(place, None)
+        self.undone[place] = event
+
+    # --- the end of an exchange ---
+
+    def _end(self, call: CallFacts, outcome: str, parts: tuple[Part, ...]) -> None:
+        call.outcome, call.parts, call.in_hand = outcome, parts, False
+        if any(not one.outcome for one in self.open):
+            return
+        exchange = [(one.name, one.raw if one.arguments is None else plain(one.arguments)) for one in self.open]
+        results = [(one.outcome, one.parts) for one in self.open]
+        counts = not any(one.spec and one.spec.repeatable and one.outcome == "ok" for one in self.open)
+        self.exchanges.append((exchange, results) if counts else object())
+        for one in self.open:
+            self.invalid = self.invalid + 1 if one.outcome in ("unknown_tool", "invalid_arguments") else 0
+            if one.edit is not None and one.runs:
+                self.notes.append(("changed the arguments", one.name, f"It ran with: {plain(one.edit)}"))
+        self.expected.extend(self.open)
+        self.closed_calls += len(self.open)
+        self.last_final, self.final, self.open = self.final, None, []
+        self._release()
+
+    def _release(self) -> None:
+        self.expected.extend(self.waiting)
+        self.waiting = []
+
+    # --- what follows from it ---
+
+    @property
+    def is_asking(self) -> bool:
+        """Whether a request is under way."""
+        for event in reversed(self.log):
+            if isinstance(event, ev.StepStarted):
+                return True
+            if isinstance(event, ev.ModelReplied | ev.ModelFailed | ev.RunResumed | ev.RunStarted):
+                return False
+            if isinstance(event, ev.CancelRequested) and event.mode == "now":
+                return False
+        return False
+
+    @property
+    def is_ready(self) -> bool:
+        return not self.open and not self.is_asking and not self.undoing
+
+    def stretch(self, period: int) -> int:
+        """How many of the newest exchanges repeat with this period."""
+        all_, end = self.exchanges, len(self.exchanges)
+        first = end - period
+        while first > 0 and all_[first - 1] == all_[first - 1 + period]:
+            first -= 1
+        return end - first if first >= 0 else 0
+
+    @property
+    def deadline(self) -> float | None:
+        return None if self.limits.seconds is None else self.began + self.limits.seconds - self.worked
+
+    @property
+    def to_undo(self) -> list[Place]:
+        """Calls that can be undone by the tools that are here, and are not known to be; the next one last."""
+        return [
+            place
+            for place, call in self.acted.items()
+            if (tool := self.tools.get(call.name)) is not None
+            and tool.undoable
+            and (place not in self.undone or self.undone[place].outcome != "ok")
+            and not (self.undoing and place in self.tried)
+        ]
+
+    def nothing_starts(self, now: float) -> bool:
+        """Whether no further call of the open exchange may start, whatever it is."""
+        is_late = self.deadline is not None and now >= self.deadline
+        return bool(self.cancelled) or self.final is not None or is_late
+
+    def has_room(self, call: CallFacts) -> bool:
+        return bool(call.runs) or self.limits.tool_calls is None or self.starts < self.limits.tool_calls
+
+    def needs_leave(self, call: CallFacts) -> bool:
+        return call.to_person or (call.name in self.tools and self.tools[call.name].approve)
+
+    def in_running_order(self) -> list[CallFacts]:
+        """The open exchange: a final tool goes first."""
+        first = [one for one in self.open if one.spec and one.spec.final and as_object(one.raw) is not None][:1]
+        return first + [one for one in self.open if one not in first]
+
+    def runs_alone(self, call: CallFacts) -> bool:
+        tool = self.tools[call.name]
+        return tool.final or not tool.read_only or any(not spec.read_only for spec in call.seen)
+
+
+def growing(facts: Facts) -> Iterator[tuple[str, Any]]:
+    """The fields that grow."""
+    for name in facts.__struct_fields__:
+        value = getattr(facts, name)
+        if isinstance(value, list | dict | set):
+            yield name, value
+
+
+@cache
+def as_object(raw: str) -> Any:
+    """What the arguments say in the strictest reading, or None."""
+    if raw.strip() in ("", "null"):
+        return {}
+
+    def no(word: str) -> Any:
+        raise ValueError(word)
+
+    try:
+        value = json.loads(raw, parse_constant=no)
+        json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def plain(value: Any) -> str:
+    """Equal for equal arguments."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
