@@ -12,15 +12,14 @@ import msgspec
 
 from tenlines.agent import Agent, outcome
 from tenlines.core import events as ev
-from tenlines.core.effects import CallModel
 from tenlines.core.replay import fold
 from tenlines.core.result import CallRecord, RunResult
-from tenlines.core.transcript import Part, Reply
-from tenlines.errors import InvalidEvent, OutOfMoves
+from tenlines.core.transcript import Part
+from tenlines.errors import InvalidEvent
 from tenlines.journal.memory import MemoryJournal
-from tenlines.ports import Journal, OnDelta
+from tenlines.ports import Journal
+from tenlines.testing.answering import RecordedModel, answered_by
 from tenlines.testing.crashing import SimulatedCrash, crash_after
-from tenlines.testing.replaying import answered_by
 
 DriverName: TypeAlias = Literal["sync", "asyncio"]
 SHOWN = 8
@@ -112,14 +111,16 @@ class _Trial:
 
     def __init__(self, make_agent: Callable[[], Agent], task: str | Sequence[Part], check: Check | None) -> None:
         self.make_agent, self.task, self.check = make_agent, task, check
-        self.model: _Replies | None = None
+        self.model: RecordedModel | None = None
 
     def undisturbed(self, driver: DriverName) -> CrashReport:
         journal = MemoryJournal()
-        result = outcome(self._run(driver, self._agent(journal)), True)
+        agent = self._agent(journal)
+        result = outcome(self._run(driver, agent), True)
         report = self._report(driver, 0, False, result, journal)
         if self.model is None:
-            self.model = _Replies(report.log)
+            replies = {event.step: event.reply for event in report.log if isinstance(event, ev.ModelReplied)}
+            self.model = RecordedModel(agent.model.name, replies)
         return report
 
     def disturbed(self, driver: DriverName, record: int, at_once: bool) -> CrashReport:
@@ -157,26 +158,6 @@ class _Trial:
         return report
 
 
-class _Replies:
-    """A model that says at each step what was said there before."""
-
-    def __init__(self, log: Sequence[ev.AnyEvent]) -> None:
-        start = log[0]
-        self.name = start.model if isinstance(start, ev.RunStarted) else "recorded"
-        self.replies = {event.step: event.reply for event in log if isinstance(event, ev.ModelReplied)}
-
-    def session(self) -> _Replies:
-        return self
-
-    def complete(self, request: CallModel, on_delta: OnDelta | None) -> Reply:
-        if request.step not in self.replies:
-            raise OutOfMoves(f"the undisturbed run had no step {request.step}")
-        return self.replies[request.step]
-
-    async def acomplete(self, request: CallModel, on_delta: OnDelta | None) -> Reply:
-        return self.complete(request, on_delta)
-
-
 # --- what has to hold ---------------------------------------------------------------------------------
 
 
@@ -186,8 +167,8 @@ def _faults(undisturbed: CrashReport, report: CrashReport) -> Iterator[str]:
     except InvalidEvent as error:
         yield f"the log is not that of a run: {error}"
     yield from _started_again(report)
-    asked = [call for call in report.result.pending if call.about == "in_doubt"]
-    doubtful = {(call.step, call.position) for call in (*report.in_doubt, *asked)}
+    doubtful = {(call.step, call.position) for call in report.in_doubt}
+    doubtful |= {(call.step, call.position) for call in report.result.pending if call.about == "in_doubt"}
     for place in _cut(report) - doubtful:
         yield f"the call at {_words(place)} has no end, and is not reported as in doubt"
     if not doubtful:
@@ -206,8 +187,11 @@ def _cut(report: CrashReport) -> set[tuple[int, int]]:
     """Plain calls that had started when the process died, and have no end before it."""
     before = report.log[: report.record]
     started = {(event.step, event.position) for event in before if isinstance(event, ev.CallStarted)}
-    ends = (ev.CallReturned, ev.CallFailed, ev.CallTimedOut, ev.CallAbandoned)
-    ended = {(event.step, event.position) for event in before if isinstance(event, ends)}
+    ended = {
+        (event.step, event.position)
+        for event in before
+        if isinstance(event, ev.CallReturned | ev.CallFailed | ev.CallTimedOut | ev.CallAbandoned)
+    }
     return (started - ended) & _plain(report)
 
 

@@ -6,6 +6,7 @@ import hashlib
 import os
 import re
 from collections.abc import Sequence
+from operator import methodcaller
 from pathlib import Path
 
 import msgspec
@@ -17,8 +18,12 @@ from tenlines.core.result import RunResult
 from tenlines.core.transcript import Part
 from tenlines.journal.files import write_run
 from tenlines.journal.memory import MemoryJournal
+from tenlines.testing.answering import answered_by
 from tenlines.testing.differences import ReplayMismatch
-from tenlines.testing.replaying import answered_by, replay
+from tenlines.testing.replaying import replay
+
+__tracebackhide__ = methodcaller("errisinstance", AssertionError)
+"""For pytest: what is wrong is shown where the test asked for it."""
 
 FOLDER = "recordings"
 LONGEST = 120
@@ -63,7 +68,6 @@ class Recorded:
             ReplayMismatch: The agent does not do any more what was recorded.
             RunStopped: As in `Agent.run_sync`.
         """
-        __tracebackhide__ = True
         file, said = self._next_file(), [*messages]
         if self._replays(file):
             return outcome(self._replay(agent, file, task, said, limits), raise_on_stop)
@@ -82,7 +86,6 @@ class Recorded:
         raise_on_stop: bool = True,
     ) -> RunResult:
         """The same for asyncio."""
-        __tracebackhide__ = True
         file, said = self._next_file(), [*messages]
         if self._replays(file):
             return outcome(self._replay(agent, file, task, said, limits), raise_on_stop)
@@ -97,7 +100,6 @@ class Recorded:
         return self.folder / f"{self.name}{number}.jsonl"
 
     def _replays(self, file: Path) -> bool:
-        __tracebackhide__ = True
         if self.records_anew:
             return False
         if not file.exists() and not self.may_record:
@@ -111,7 +113,6 @@ class Recorded:
     def _replay(
         self, agent: Agent, file: Path, task: str | Sequence[Part] | None, messages: History, limits: Limits | None
     ) -> RunResult:
-        __tracebackhide__ = True
         try:
             return replay(agent, file, task=task, messages=messages, limits=limits)
         except ReplayMismatch as error:

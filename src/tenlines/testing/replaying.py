@@ -11,8 +11,8 @@ The log is read event by event, and each goes one of two ways.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from operator import methodcaller
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from tenlines.core.limits import Limits
 from tenlines.core.machine import Machine
 from tenlines.core.result import RunResult
 from tenlines.core.state import Phase
-from tenlines.core.transcript import Message, Part, Reply, System
+from tenlines.core.transcript import Message, Part, System
 from tenlines.drivers import drafts
 from tenlines.drivers.bookkeeping import Bookkeeping
 from tenlines.drivers.drafts import Draft
@@ -32,8 +32,12 @@ from tenlines.drivers.recorder import Parts
 from tenlines.errors import InternalError, JournalDamaged, MisuseError
 from tenlines.journal.files import read_run
 from tenlines.journal.memory import MemoryJournal
-from tenlines.ports import Invalid, Journal, OnDelta
+from tenlines.ports import Invalid, Journal
+from tenlines.testing.answering import RecordedModel, answered_by
 from tenlines.testing.differences import Difference, ReplayMismatch, changes, in_request, in_words, named
+
+__tracebackhide__ = methodcaller("errisinstance", ReplayMismatch)
+"""For pytest: a difference is shown where the test asked for it."""
 
 _DECIDED = (ev.StepStarted, ev.RunEnded, ev.CallStarted, ev.CallAbandoned, ev.ApprovalAsked, ev.UndoStarted)
 """Events that say what the run decided. `CallFailed` and `ApprovalGiven` are both: see `_is_decided`."""
@@ -74,10 +78,10 @@ def replay(
         RunNotFound: The journal has no such run.
         JournalDamaged: The file is cut or was changed.
     """
-    log = recorded_events(source, run_id)
+    log = _recorded_events(source, run_id)
     start = log[0]
     assert isinstance(start, ev.RunStarted)
-    stand_in = answered_by(agent, _Nobody(agent.model.name), MemoryJournal())
+    stand_in = answered_by(agent, RecordedModel(agent.model.name, {}), MemoryJournal())
     said = [*messages]
     if task is None and not said:
         said += _without_instructions(start)
@@ -86,7 +90,7 @@ def replay(
     return _Replay(parts, agent._specs(), times).follow(log)
 
 
-def recorded_events(source: Journal | str | Path, run_id: str | None) -> list[ev.AnyEvent]:
+def _recorded_events(source: Journal | str | Path, run_id: str | None) -> list[ev.AnyEvent]:
     """The events of a run that has ended."""
     notices: tuple[str, ...] = ()
     if isinstance(source, str | Path):
@@ -113,29 +117,6 @@ def _without_instructions(start: ev.RunStarted) -> list[Message]:
 def _has_ended(log: Iterable[ev.AnyEvent]) -> bool:
     last = [type(event) for event in log if isinstance(event, ev.RunEnded | ev.RunResumed | ev.UndoRequested)]
     return bool(last) and last[-1] is ev.RunEnded
-
-
-def answered_by(agent: Agent, model: Any, journal: Journal) -> Agent:
-    """The same agent with another model and another journal."""
-    other = copy.copy(agent)
-    other.model, other._journal = model, journal
-    return other
-
-
-class _Nobody:
-    """A model that must not be asked."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def session(self) -> _Nobody:
-        return self
-
-    def complete(self, request: CallModel, on_delta: OnDelta | None) -> Reply:
-        raise InternalError("a replay asked the model")
-
-    async def acomplete(self, request: CallModel, on_delta: OnDelta | None) -> Reply:
-        return self.complete(request, on_delta)
 
 
 class _Times:
