@@ -175,6 +175,7 @@ def test_of_many_that_take_over_one_run_one_wins_and_the_others_write_nothing(st
     assert won == [int(last.owner)]
 
 
+@pytest.mark.slow
 def test_a_run_that_goes_on_can_be_read_at_any_moment(store: Store) -> None:
     writing, reading, whole = store.open(), store.open(), log("r1", 300)
     put(writing, "r1", whole[0])
@@ -353,6 +354,7 @@ VALUES = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(st.dictionaries(TEXTS, VALUES, max_size=4), st.lists(TEXTS, max_size=4))
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_whatever_stands_in_an_event_its_row_gives_it_back(value: dict[str, Any], texts: list[str]) -> None:

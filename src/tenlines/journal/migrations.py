@@ -106,14 +106,14 @@ def migrate(connection: sqlite3.Connection, path: Path) -> None:
     """
     connection.execute("BEGIN")  # what is looked at is of one moment: another process may just be making the tables
     try:
-        is_there = _layout(connection, path) == LAYOUT
+        is_there = layout_of(connection, path) == LAYOUT
     finally:
         connection.execute("COMMIT")
     if is_there:
         return
     connection.execute("BEGIN IMMEDIATE")
     try:
-        for step in STEPS[_layout(connection, path) :]:
+        for step in STEPS[layout_of(connection, path) :]:
             step(connection)
         connection.execute(f"PRAGMA user_version = {LAYOUT}")
         connection.execute("COMMIT")
@@ -123,7 +123,12 @@ def migrate(connection: sqlite3.Connection, path: Path) -> None:
         raise
 
 
-def _layout(connection: sqlite3.Connection, path: Path) -> int:
+def layout_of(connection: sqlite3.Connection, path: Path) -> int:
+    """The layout of the tables; 0 where there are none yet. Nothing is changed.
+
+    Raises:
+        JournalFormatError: A newer version made the tables, or the file is a database of something else.
+    """
     layout: int = connection.execute("PRAGMA user_version").fetchone()[0]
     tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     if layout > LAYOUT:

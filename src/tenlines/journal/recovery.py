@@ -56,8 +56,8 @@ class Recovery(msgspec.Struct, frozen=True):
 def recover(path: str | Path, into: str | Path) -> Recovery:
     """Copy every whole run, byte for byte, into a new journal, and what can be read of the others into files.
 
-    The damaged journal is not changed; a copy is worked on, in the folder of the new one. Nothing may have it open, this
-    process included.
+    The damaged journal is not changed; a copy is worked on, in the folder of the new one. Nothing may have it open, not
+    even this process.
 
     Args:
         path: The damaged journal.

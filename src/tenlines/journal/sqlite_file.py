@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias, TypeVar
 
 from tenlines.errors import JournalError
-from tenlines.journal.migrations import migrate
+from tenlines.journal.migrations import layout_of, migrate
 from tenlines.journal.sqlite_errors import is_locked, journal_error
 
 Durability: TypeAlias = Literal["process", "power"]
@@ -143,6 +143,7 @@ class SqliteFile:
                 os.close(os.open(self._place, os.O_CREAT | os.O_RDWR, 0o600))
         connection = self._connect()
         try:
+            layout_of(connection, self.path)  # nothing is changed in a file that is no journal
             if connection.execute("PRAGMA journal_mode").fetchone() != ("wal",):
                 connection.execute("PRAGMA journal_mode = WAL")
             connection.execute(f"PRAGMA synchronous = {_SYNCHRONOUS[self._durability]}")
