@@ -281,11 +281,12 @@ def _groups(batches: Sequence[Batch]) -> Iterator[list[Batch]]:
     group: list[Batch] = []
     size = 0
     for batch in batches:
-        size += sum(len(row.body) for row in batch.rows) + sum(map(len, batch.blobs.values()))
-        if group and size > MOST_BYTES:
+        more = sum(len(row.body) for row in batch.rows) + sum(map(len, batch.blobs.values()))
+        if group and size + more > MOST_BYTES:
             yield group
             group, size = [], 0
         group.append(batch)
+        size += more
     yield group
 
 

@@ -89,9 +89,13 @@ def migrate(connection: Connection[tuple[object, ...]], label: str) -> None:
 
 
 def _layout(connection: Connection[tuple[object, ...]]) -> int:
-    """Which layout the tables have; 0 where there are none."""
-    row = connection.execute("SELECT to_regclass('tenlines_layout') IS NOT NULL").fetchone()
-    if row != (True,):
+    """Which layout the tables have; 0 where there are none.
+
+    `to_regclass` alone may say what it said before, from a cache that waiting for an advisory lock does not renew.
+    Reading a table (`pg_class`) renews it.
+    """
+    exists = "SELECT 1 FROM pg_class WHERE oid = to_regclass('tenlines_layout')"
+    if connection.execute(exists).fetchone() is None:
         return 0
     row = connection.execute("SELECT version FROM tenlines_layout").fetchone()
     return row[0] if row is not None and isinstance(row[0], int) else 0
