@@ -145,6 +145,7 @@ def _cancel_01_tools(world: World, wrote: list[str], stop: Any) -> None:
 
 
 def test_cancel_01_what_was_done_stays_and_what_was_running_is_in_doubt(world: World) -> None:
+    world.store()
     control, wrote = Control(), list[str]()
     _cancel_01_tools(world, wrote, lambda: control.cancel(now=True))
     run = world.play(control=control).expect()
@@ -178,6 +179,7 @@ def test_cancelling_the_task_leaves_the_same_log_as_cancelling_by_hand(tmp_path:
 @pytest.mark.driver("aio")
 def test_cancel_02_a_cancelled_task_is_cancelled_and_asyncio_knows_it(world: World) -> None:
     """Awaited plainly, in a timeout, and in `wait_for`."""
+    world.store()
     cleaned: list[str] = []
     started = asyncio.Event()
 
@@ -227,6 +229,7 @@ def test_cancel_02_a_cancelled_task_is_cancelled_and_asyncio_knows_it(world: Wor
 
 def test_cancel_04_a_cancel_reaches_the_agent_inside_a_tool(world: World) -> None:
     """An async tool is cancelled with the run; a blocking one passes the cancel on through its context."""
+    world.store()
     control, ticks = Control(), [0]
 
     async def tick() -> str:

@@ -15,7 +15,6 @@ from tenlines.core.history import first_fault, mend, without_calls
 from tenlines.core.transcript import Assistant, Message, Opaque, Text, ToolCall, User
 from tenlines.wire.checking import check
 from tenlines.wire.converting import written
-from tenlines.wire.documents import Notice, Record, read
 from tenlines.wire.format import Format
 from tenlines.wire.formats import FORMATS
 from tenlines.wire.plain import read_messages
@@ -181,33 +180,3 @@ def test_hand_04_without_tools_nothing_of_them_is_handed_over(world: World) -> N
     sent = json.dumps(run.sent)
     assert not any(word in sent for word in ("SECRETARG", "SECRETRESULT", "rs_1", "tool_calls", '"tool"'))
     assert [message["role"] for message in run.sent[0]] == ["user", "assistant", "user"]
-
-
-# --- stored transcripts ---------------------------------------------------------------------------------
-
-RECORDS = [json.dumps({"role": "user", "content": f"Grüße {n} 日本"}, ensure_ascii=False).encode() for n in range(10)]
-
-
-def read_file(data: bytes) -> tuple[list[Any], list[Notice]]:
-    """The records that a file gives, and what is said of the rest."""
-    found = list(read([data[start : start + 7] for start in range(0, len(data), 7)]))
-    return [one.value for one in found if isinstance(one, Record)], [one for one in found if isinstance(one, Notice)]
-
-
-@pytest.mark.driver("sync")
-def test_store_02_a_file_whose_last_line_was_cut_gives_all_that_is_whole(world: World) -> None:
-    whole = b"\n".join(RECORDS) + b"\n"
-    begin = len(whole) - len(RECORDS[-1]) - 1
-    for cut in range(begin, len(whole) + 1):
-        good, notices = read_file(whole[:cut])
-        assert len(good) == (10 if cut >= len(whole) - 1 else 9), cut
-        assert good == [json.loads(line) for line in RECORDS[: len(good)]]
-        assert len(notices) == (begin < cut < len(whole) - 1), cut
-
-
-@pytest.mark.driver("sync")
-def test_store_04_damage_in_the_middle_is_named_and_costs_one_record(world: World) -> None:
-    damaged = [*RECORDS[:4], b"\x00" * len(RECORDS[4]), *RECORDS[5:]]
-    good, notices = read_file(b"\n".join(damaged) + b"\n")
-    assert good == [json.loads(line) for line in (*RECORDS[:4], *RECORDS[5:])]
-    assert [notice.line for notice in notices] == [5]
