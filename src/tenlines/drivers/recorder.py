@@ -71,9 +71,8 @@ class Recorder:
         self._append, self._run_id = parts.journal.append, parts.run_id
         self._observers = tuple(parts.observers)
         self.observer_errors = 0
-        self._failures: set[tuple[int, str]] = (
-            set()
-        )  # who failed with what: each is logged once, however often it comes
+        self._failures: set[tuple[int, str]] = set()
+        """Who failed with what: each is logged once, however often it comes."""
         self.on_delta = self._watched()
         """Where pieces of a reply go; None when nobody watches, so that nothing is streamed for nobody."""
 
