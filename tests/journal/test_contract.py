@@ -285,6 +285,19 @@ def test_deleting_takes_whole_runs_and_leaves_the_others(store: Store) -> None:
     put(journal, "r9", *log("r9", session="r1", turn=1))  # the turn is free again
 
 
+def test_a_run_that_went_on_since_its_line_was_read_is_not_deleted(store: Store) -> None:
+    journal = store.open()
+    for run_id in ("r1", "r2"):
+        put(journal, run_id, start(run_id), said(1, "x" * 9000))
+    lines = journal.runs()
+    put(store.open(), "r1", said(2))
+    assert journal.delete(lines) == 1
+    assert [run.run_id for run in journal.runs()] == ["r1"]
+    assert len(list(journal.read("r1"))) == 3
+    assert journal.delete([*lines, "r1"]) == 1  # by its id it goes, as it is
+    assert journal.runs() == []
+
+
 def test_who_works_on_a_run_that_is_deleted_is_stopped(store: Store) -> None:
     journal = store.open()
     put(journal, "r1", *log("r1"))

@@ -276,6 +276,34 @@ def test_recovering_never_writes_over_anything(sound: tuple[Path, Bodies], tmp_p
     assert not (tmp_path / "new.db").exists()
 
 
+def test_what_is_left_of_damaged_runs_is_never_written_over_another_file(tmp_path: Path) -> None:
+    journal = SqliteJournal(tmp_path / "j.db")
+    for run_id in ("r/1", "r_1"):
+        put(journal, run_id, *log(run_id))
+    journal.close()
+    with sqlite3.connect(tmp_path / "j.db", isolation_level=None) as connection:
+        connection.execute("DELETE FROM events WHERE seq = 1")
+    connection.close()
+    (tmp_path / "r_1.damaged.jsonl").write_text("mine")
+    report = recover(tmp_path / "j.db", tmp_path / "new.db")
+    files = [run.file for run in report.damaged]
+    assert files == [tmp_path / "r_1-2.damaged.jsonl", tmp_path / "r_1-3.damaged.jsonl"]
+    assert [len(file.read_bytes().splitlines()) for file in files if file is not None] == [2, 2]
+    assert (tmp_path / "r_1.damaged.jsonl").read_text() == "mine"
+
+
+def test_of_a_recovery_that_fails_no_journal_is_left(
+    sound: tuple[Path, Bodies], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("tenlines.journal.sqlite_tables.insert_run", full)
+    with pytest.raises(JournalError, match=r"new\.db could not be recovered: No space left"):
+        recover(sound[0], tmp_path / "new.db")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_file_that_is_no_journal_gives_an_empty_one(tmp_path: Path) -> None:
     (tmp_path / "bad.db").write_bytes(b"no database, but long enough to look like one " * 50)
     report = recover(tmp_path / "bad.db", tmp_path / "new.db")

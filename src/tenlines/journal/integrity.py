@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
 
 import msgspec
 
@@ -25,7 +26,15 @@ class Finding(msgspec.Struct, frozen=True):
     of runs alone, or takes room for nothing."""
 
 
-def check_runs(journal: Journal) -> Iterator[Finding]:
+Watch: TypeAlias = Callable[[int, int], None]
+"""Is told, before each run is read, how many were read, and how many there are."""
+
+
+def unwatched(done: int, total: int) -> None:
+    """Nobody wants to know how far it is."""
+
+
+def check_runs(journal: Journal, watch: Watch = unwatched) -> Iterator[Finding]:
     """Read every run that the journal lists, replay it, and compare it with its line in that list.
 
     Of a store that proves its rows this finds every damage to what a run consists of. Nothing is changed.
@@ -35,7 +44,8 @@ def check_runs(journal: Journal) -> Iterator[Finding]:
     except JournalError as error:
         yield Finding("", str(error), True)
         return
-    for line in lines:
+    for done, line in enumerate(lines):
+        watch(done, len(lines))
         yield from check_run(journal, line)
 
 

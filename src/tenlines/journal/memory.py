@@ -8,7 +8,7 @@ from itertools import islice
 from tenlines.core.events import AnyEvent, RunStarted
 from tenlines.core.outcomes import encodable
 from tenlines.errors import JournalConflict, RunNotFound
-from tenlines.journal.summary import summarise
+from tenlines.journal.summary import expected_events, summarise
 from tenlines.ports import RunSummary
 
 
@@ -56,9 +56,12 @@ class MemoryJournal:
         fitting = (one for one in newest if status in (None, one.status) and wanted in (None, one.session))
         return list(islice(fitting, limit))
 
-    def delete(self, run_ids: Iterable[str]) -> int:
-        """Forget runs. Returns how many there were."""
-        gone = {run_id for run_id in run_ids if self._runs.pop(run_id, None) is not None}
+    def delete(self, runs: Iterable[str | RunSummary]) -> int:
+        """Forget runs; one that is given by its line only if it is as the line says. Returns how many there were."""
+        wanted = {run_id: events for run_id, events in expected_events(runs).items() if run_id in self._runs}
+        gone = {run_id for run_id, events in wanted.items() if events in (None, len(self._runs[run_id]))}
+        for run_id in gone:
+            del self._runs[run_id]
         self._turns = {place: run_id for place, run_id in self._turns.items() if run_id not in gone}
         return len(gone)
 

@@ -19,7 +19,7 @@ from tenlines.errors import JournalDamaged, JournalError, RunNotFound
 from tenlines.journal.postgres_layout import migrate
 from tenlines.journal.postgres_link import Connection, Link, PostgresError, in_a_line, passes
 from tenlines.journal.rows import Blobs, Row, check_blob, contiguous, event_of
-from tenlines.journal.summary import summary_of
+from tenlines.journal.summary import expected_events, summary_of
 from tenlines.journal.writer import Batch, WrittenInGroups, conflict_of
 from tenlines.ports import RunSummary
 
@@ -123,6 +123,8 @@ class PostgresJournal(WrittenInGroups):
 
     def __init__(self, address: str, *, patience_s: float = 30.0, connections: int = 4) -> None:
         self._link = link = Link(address, patience_s=patience_s, connections=connections)
+        self.label = link.label
+        """What it is called in messages: the address, without its password."""
         super().__init__(link.label)
         try:
             with link.connect() as connection:
@@ -200,28 +202,34 @@ class PostgresJournal(WrittenInGroups):
         rows = self._ask(_RUNS, {"limit": limit, "status": status, "session": wanted})
         return [RunSummary(*row) for row in rows]
 
-    def delete(self, run_ids: Iterable[str]) -> int:
+    def delete(self, runs: Iterable[str | RunSummary]) -> int:
         """Delete runs as a whole: their events, and the texts that no other run uses. Whoever works on one is fenced.
 
         All are deleted, or none is. Writers wait meanwhile.
 
+        Args:
+            runs: Ids; or lines, of which a run is only deleted if no event was added to it since.
+
         Returns:
             How many there were.
         """
-        ids = list(run_ids)
+        wanted = expected_events(runs)
+        gone: set[str] = set()
 
         def attempt() -> None:
             with self._link.reader() as connection, connection.transaction():
                 connection.execute(_ALONE)
+                known = dict(connection.execute(_KNOWN, (list(wanted),)).fetchall())
+                ids = [run_id for run_id, events in wanted.items() if events in (None, known.get(run_id))]
                 texts = [name for (name,) in connection.execute(_DELETE, {"ids": ids})]
                 connection.execute(_DELETE_TEXTS, (texts,))
+                gone.update(known.keys() & set(ids))  # also where the answer to the commit is lost: it is done again
 
-        known = self._ask(_KNOWN, (ids,))
         try:
             self._link.patiently(attempt)
         except (PostgresError, UnicodeError) as error:
             raise self._link.failure("written", error) from error
-        return len(known)
+        return len(gone)
 
     def _events(self, run_id: str, from_seq: int, rows: Sequence[Row], count: int) -> Iterator[AnyEvent]:
         """Each chunk is what stood there at one moment, so the last one and the count of that moment must agree."""

@@ -6,12 +6,13 @@ run is put into the new journal: a run that went on from an older state would do
 
 from __future__ import annotations
 
+import itertools
 import re
 import shutil
 import sqlite3
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from tenlines.errors import JournalDamaged, JournalError, JournalFormatError
 from tenlines.journal import sqlite_tables as tables
 from tenlines.journal.migrations import migrate
 from tenlines.journal.rows import Blobs, Row, contiguous, event_of, parted
+from tenlines.journal.sqlite_errors import journal_error
 from tenlines.journal.sqlite_file import SqliteFile
 from tenlines.journal.summary import summarise
 
@@ -56,12 +58,14 @@ class Recovery(msgspec.Struct, frozen=True):
 def recover(path: str | Path, into: str | Path) -> Recovery:
     """Copy every whole run, byte for byte, into a new journal, and what can be read of the others into files.
 
+    The new journal appears under its name when all is in it, and not at all where that fails. No file is overwritten.
     The damaged journal is not changed; a copy is worked on, in the folder of the new one. Nothing may have it open, not
     even this process.
 
     Args:
         path: The damaged journal.
-        into: The new one. Of a damaged run, `RUN.damaged.jsonl` is written beside it.
+        into: The new one. Of a damaged run, `RUN.damaged.jsonl` is written beside it (`RUN-2.damaged.jsonl` where that
+            is there already).
 
     Raises:
         JournalError: There is no such file, the new one exists already or cannot be written.
@@ -72,11 +76,16 @@ def recover(path: str | Path, into: str | Path) -> Recovery:
         raise JournalError(f"there is no journal {path}: name the file that is to be recovered")
     if into.exists():
         raise JournalError(f"{into} exists already: name a new file for what is recovered")
-    target = SqliteFile(into, "power", patience_s=30.0)
-    with target.errors("recovered"), closing(target):
-        connection = target.writer()
-        with _source(path, into.parent) as source:
-            return _recover(source, connection, into)
+    try:
+        into.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with tempfile.TemporaryDirectory(dir=into.parent, prefix=".recover-") as place:
+            new, folder = Path(place) / "new.db", Path(place)
+            with _source(path, folder) as source, closing(SqliteFile(new, "power", patience_s=30.0)) as target:
+                found = _recover(source, target.writer(), into)
+            new.rename(into)
+            return found
+    except (sqlite3.Error, OSError, UnicodeError, MemoryError) as error:
+        raise journal_error(error, into, "recovered") from error
 
 
 def _recover(source: _Source, connection: sqlite3.Connection, into: Path) -> Recovery:
@@ -115,9 +124,19 @@ def _keep(source: _Source, run_id: str, rows: Sequence[Row], why: str, into: Pat
     events = list(_readable(rows, source.blobs(rows)))
     if not events:
         return DamagedRun(run_id, why, 0, None)
-    file = into.parent / f"{re.sub('[^A-Za-z0-9._-]', '_', run_id)[:100]}.damaged.jsonl"
+    file = _new_file(into.parent, re.sub("[^A-Za-z0-9._-]", "_", run_id)[:100])
     file.write_bytes(b"".join(codec.encode(event) + b"\n" for event in events))
     return DamagedRun(run_id, why, len(events), file)
+
+
+def _new_file(folder: Path, stem: str) -> Path:
+    """An empty file of which nobody had the name, readable by its owner alone."""
+    for number in itertools.count(1):
+        file = folder / f"{stem if number == 1 else f'{stem}-{number}'}.damaged.jsonl"
+        with suppress(FileExistsError):
+            file.touch(0o600, exist_ok=False)
+            break
+    return file
 
 
 def _readable(rows: Iterable[Row], blobs: Blobs) -> Iterator[AnyEvent]:
@@ -133,20 +152,19 @@ def _readable(rows: Iterable[Row], blobs: Blobs) -> Iterator[AnyEvent]:
 
 @contextmanager
 def _source(path: Path, folder: Path) -> Iterator[_Source]:
-    """A copy of the file, opened so that SQLite overlooks what it can."""
-    with tempfile.TemporaryDirectory(dir=folder, prefix=".recover-") as place:
-        copy = Path(place) / "journal.db"
-        shutil.copyfile(path, copy)
-        log = Path(f"{path}-wal")
-        if log.exists():
-            shutil.copyfile(log, f"{copy}-wal")
-        with closing(sqlite3.connect(copy, isolation_level=None)) as connection:
-            connection.execute("PRAGMA writable_schema = ON")  # a file that was cut is read as far as it goes
-            connection.text_factory = lambda text: text.decode(errors="replace")
-            source = _Source(connection)
-            if source.is_older():
-                _bring_up(connection, path)
-            yield source
+    """A copy of the file in that folder, opened so that SQLite overlooks what it can."""
+    copy = folder / "journal.db"
+    shutil.copyfile(path, copy)
+    log = Path(f"{path}-wal")
+    if log.exists():
+        shutil.copyfile(log, f"{copy}-wal")
+    with closing(sqlite3.connect(copy, isolation_level=None)) as connection:
+        connection.execute("PRAGMA writable_schema = ON")  # a file that was cut is read as far as it goes
+        connection.text_factory = lambda text: text.decode(errors="replace")
+        source = _Source(connection)
+        if source.is_older():
+            _bring_up(connection, path)
+        yield source
 
 
 def _bring_up(connection: sqlite3.Connection, path: Path) -> None:

@@ -11,11 +11,12 @@ from tenlines.core.events import AnyEvent
 from tenlines.core.outcomes import encodable
 from tenlines.errors import ConfigError, JournalDamaged, JournalError, RunNotFound
 from tenlines.journal import sqlite_tables as tables
-from tenlines.journal.integrity import Finding, check_runs
+from tenlines.journal.integrity import Finding, Watch, check_runs, unwatched
 from tenlines.journal.rows import Row, contiguous, event_of
 from tenlines.journal.sqlite_check import check_tables
 from tenlines.journal.sqlite_errors import is_locked
 from tenlines.journal.sqlite_file import Durability, SqliteFile
+from tenlines.journal.summary import expected_events
 from tenlines.journal.writer import Batch, WrittenInGroups
 from tenlines.ports import RunSummary
 
@@ -66,22 +67,27 @@ class SqliteJournal(WrittenInGroups):
             found = tables.lines(connection, limit, status, wanted)
         return [self._summary(line) for line in found]
 
-    def delete(self, run_ids: Iterable[str]) -> int:
+    def delete(self, runs: Iterable[str | RunSummary]) -> int:
         """Delete runs as a whole: their events, and the texts that no other run uses. Whoever works on one is fenced.
 
         Each run is a transaction of its own. The file does not shrink; what is freed is used for later runs.
+
+        Args:
+            runs: Ids; or lines, of which a run is only deleted if no event was added to it since.
 
         Returns:
             How many there were.
         """
         with self._file.errors("written"), self._writing:
-            return sum(tables.delete(self._file.writer(), run_id) for run_id in run_ids)
+            wanted = expected_events(runs).items()
+            return sum(tables.delete(self._file.writer(), run_id, events) for run_id, events in wanted)
 
-    def check(self, *, deep: bool = True) -> Iterator[Finding]:
+    def check(self, *, deep: bool = True, watch: Watch = unwatched) -> Iterator[Finding]:
         """Look for damage. Nothing is changed, and nothing is raised for what is found.
 
         Args:
             deep: Read and replay every event, and prove every text out of line; otherwise only pages and counts.
+            watch: Told how far it is.
         """
         try:
             with self._file.errors("read"), self._file.reader() as connection:
@@ -91,7 +97,9 @@ class SqliteJournal(WrittenInGroups):
         yield from found
         if deep:
             known = {finding.run_id for finding in found if finding.is_fatal}
-            yield from (finding for finding in check_runs(self) if finding.run_id not in known or not finding.run_id)
+            yield from (
+                finding for finding in check_runs(self, watch) if finding.run_id not in known or not finding.run_id
+            )
 
     def close(self) -> None:
         """Close the file. Events that were not committed are lost, as they would be in a crash."""

@@ -117,13 +117,24 @@ def _begin(connection: sqlite3.Connection, batch: Batch, start: RunStarted) -> b
     return True
 
 
-def delete(connection: sqlite3.Connection, run_id: str) -> bool:
-    """Delete a run, in a transaction of its own, with the texts that no other run uses. False where there is none."""
+def delete(connection: sqlite3.Connection, run_id: str, events: int | None) -> bool:
+    """Delete a run, in a transaction of its own, with the texts that no other run uses.
+
+    Args:
+        events: How many it must have; None where that does not matter.
+
+    Returns:
+        Whether there was such a run. With another number of events it is left as it is.
+    """
     connection.execute("BEGIN IMMEDIATE")
     try:
         columns = connection.execute("SELECT blobs FROM events WHERE run_id = ? AND blobs IS NOT NULL", (run_id,))
         names = [(name,) for name in {name for (column,) in columns for name in parted(column)}]
-        found = connection.execute("DELETE FROM runs WHERE run_id = ?", (run_id,)).rowcount > 0
+        gone = "DELETE FROM runs WHERE run_id = ?1 AND events = coalesce(?2, events)"
+        found = connection.execute(gone, (run_id, events)).rowcount > 0
+        if not found and events is not None:
+            connection.execute("ROLLBACK")
+            return False
         connection.execute("DELETE FROM events WHERE run_id = ?", (run_id,))
         connection.executemany("DELETE FROM uses WHERE digest = ? AND run_id = ?", [(*one, run_id) for one in names])
         unused = "DELETE FROM blobs WHERE digest = ?1 AND NOT EXISTS (SELECT 1 FROM uses WHERE digest = ?1)"

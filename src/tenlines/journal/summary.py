@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from tenlines.core.events import AnyEvent, RunStarted
 from tenlines.core.outcomes import encodable
@@ -17,6 +17,11 @@ def task_of(start: RunStarted) -> str:
     """The task of a run in one line: the last thing that a person said before it began."""
     said = next((message.text for message in reversed(start.messages) if isinstance(message, User)), "")
     return " ".join(said.split())[:TASK_CHARS]
+
+
+def expected_events(runs: Iterable[str | RunSummary]) -> dict[str, int | None]:
+    """What is to be deleted: each run, and how many events it must have; None for a run that is named by its id."""
+    return dict((one, None) if isinstance(one, str) else (one.run_id, one.events) for one in runs)
 
 
 def summarise(run_id: str, log: Sequence[AnyEvent]) -> RunSummary:
