@@ -104,16 +104,11 @@ def migrate(connection: sqlite3.Connection, path: Path) -> None:
     Raises:
         JournalFormatError: A newer version made the tables, or the file is a database of something else.
     """
-    connection.execute("BEGIN")  # what is looked at is of one moment: another process may just be making the tables
-    try:
-        is_there = layout_of(connection, path) == LAYOUT
-    finally:
-        connection.execute("COMMIT")
-    if is_there:
+    if layout_of(connection, path) == LAYOUT:
         return
     connection.execute("BEGIN IMMEDIATE")
     try:
-        for step in STEPS[layout_of(connection, path) :]:
+        for step in STEPS[_layout(connection, path) :]:
             step(connection)
         connection.execute(f"PRAGMA user_version = {LAYOUT}")
         connection.execute("COMMIT")
@@ -129,6 +124,14 @@ def layout_of(connection: sqlite3.Connection, path: Path) -> int:
     Raises:
         JournalFormatError: A newer version made the tables, or the file is a database of something else.
     """
+    connection.execute("BEGIN")  # what is looked at is of one moment: another process may just be making the tables
+    try:
+        return _layout(connection, path)
+    finally:
+        connection.execute("ROLLBACK")
+
+
+def _layout(connection: sqlite3.Connection, path: Path) -> int:
     layout: int = connection.execute("PRAGMA user_version").fetchone()[0]
     tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     if layout > LAYOUT:
