@@ -209,7 +209,7 @@ class Process:
         stdout: int | None,
         pass_fds: Sequence[int] = (),
     ) -> None:
-        self.seen, self._master, self.has_terminal = "", -1, terminal
+        self.seen, self._past, self._master, self.has_terminal = "", 0, -1, terminal
         slave = -1
         if terminal:
             self._master, slave = pty.openpty()
@@ -226,11 +226,21 @@ class Process:
             os.close(slave)
 
     def wait_for(self, text: str) -> None:
-        """Read the terminal until it has shown a text."""
+        """Read the terminal until it has shown a text that was not waited for yet."""
         end = time.monotonic() + 20
-        while text not in self.seen:
+        while (found := self.seen.find(text, self._past)) < 0:
             assert time.monotonic() < end, f"{text!r} never came; seen:\n{self.seen}"
             assert self._read(), f"the command ended without {text!r}; seen:\n{self.seen}"
+        self._past = found + len(text)
+
+    def type(self, keys: str) -> None:
+        """Press keys at the terminal."""
+        os.write(self._master, keys.encode())
+
+    def answer(self, question: str, line: str) -> None:
+        """Wait for a question and answer it with a line."""
+        self.wait_for(question)
+        self.type(line + "\n")
 
     def interrupt(self, number: int = signal.SIGINT) -> None:
         self.popen.send_signal(number)

@@ -15,7 +15,11 @@ from tenlines.core.limits import Limits, Reservation
 from tenlines.core.transcript import Reply, Text, ToolCall, Usage, User
 from tenlines.ports import Delta
 
-TOOLS = (ev.ToolSpec("look", parameters={"type": "object"}, read_only=True), ev.ToolSpec("act"))
+TOOLS = (
+    ev.ToolSpec("look", parameters={"type": "object"}, read_only=True),
+    ev.ToolSpec("act", undoable=True),
+    ev.ToolSpec("pay", approve=True),
+)
 HOSTILE = "[bold]b[/bold] \x1b[2J \u202etxet"
 
 
@@ -36,7 +40,9 @@ class Clock:
 class Stage:
     """Feeds a view with events that are numbered and stamped."""
 
-    def __init__(self, width: int = 100, *, color: bool = False, stream: bool = True, **limits: Any) -> None:
+    def __init__(
+        self, width: int = 100, *, color: bool = False, stream: bool = True, begin: Any = None, **limits: Any
+    ) -> None:
         self.out, self.clock, self.seq = io.StringIO(), Clock(), -1
         system: Any = "truecolor" if color else None
         self.console = Console(
@@ -46,7 +52,16 @@ class Stage:
         self.view = LiveView(self.console, self.clock, stream=stream)
         settings = ev.Settings(limits=Limits(**limits))
         said = (User((Text("task"),)),)
-        self.feed(ev.RunStarted, run_id="r1", agent="a", model="m", messages=said, tools=TOOLS, settings=settings)
+        self.feed(
+            ev.RunStarted,
+            run_id="r1",
+            agent="a",
+            model="m",
+            messages=said,
+            tools=TOOLS,
+            settings=settings,
+            **(begin or {}),
+        )
 
     def feed(self, make: Callable[..., Any], after: float = 0.0, /, **fields: Any) -> None:
         self.seq += 1
@@ -63,6 +78,13 @@ class Stage:
 
     def start(self, position: int = 0, step: int = 1) -> None:
         self.feed(ev.CallStarted, step=step, position=position, key=f"r1:{step}:{position}")
+
+    def question(self, kind: Any, **fields: Any) -> None:
+        """What the machine asks about the first call, answered in this way."""
+        effect: Any = self.view.story.machine.next(self.clock.time)
+        digest = effect.questions[0].digest if hasattr(effect, "questions") else self.digest
+        self.digest = digest
+        self.feed(kind, step=1, position=0, digest=digest, **fields)
 
     def returned(self, text: str, position: int = 0, step: int = 1, after: float = 0.0) -> None:
         self.feed(ev.CallReturned, after, step=step, position=position, parts=(Text(text),))
@@ -204,6 +226,51 @@ def test_a_late_result_is_said() -> None:
     stage.feed(ev.CallTimedOut, step=1, position=0, after_s=1, text="gave up")
     stage.feed(ev.LateResultArrived, step=1, position=0, outcome="ok", text="done after all")
     assert "act came back late: ok: done after all" in stage.shown
+
+
+def test_a_question_and_its_answer_are_shown_with_the_call() -> None:
+    stage = Stage()
+    stage.ask()
+    stage.reply("", ("pay", '{"to": "Ann"}'))
+    stage.question(ev.ApprovalAsked, reason=HOSTILE)
+    assert 'pay(to="Ann") · somebody has to allow it: [bold]b[/bold]' in stage.shown
+    end = stage.view.story.machine.next(stage.clock.time)
+    stage.feed(ev.RunEnded, status=end.status, reason=end.reason)
+    stage.question(ev.ApprovalGiven, verdict="allow", by=HOSTILE, arguments='{"to":"Bob"}')
+    assert 'with other arguments: {"to":"Bob"}' in stage.shown
+    assert "\x1b[2J" not in stage.shown
+
+
+def test_what_the_policy_allowed_is_not_worth_a_line() -> None:
+    stage = Stage()
+    stage.ask()
+    stage.reply("", ("pay", "{}"))
+    stage.question(ev.ApprovalGiven, verdict="allow", by="policy")
+    assert "policy" not in stage.shown
+
+
+def test_undoing_is_shown_while_it_goes_on_and_when_it_is_done() -> None:
+    stage = Stage()
+    stage.ask()
+    stage.reply("", ("act", "{}"))
+    stage.start()
+    stage.returned("x")
+    stage.ask(2)
+    stage.reply("done", step=2)
+    stage.feed(ev.RunEnded, status="answered", answer="done")
+    stage.feed(ev.UndoRequested, tools=TOOLS, by="carla")
+    stage.feed(ev.UndoStarted, step=1, position=0, key="r1:1:0")
+    assert "undoing act()" in stage.moving()
+    stage.feed(ev.CallUndone, step=1, position=0, outcome="tool_error", text=HOSTILE)
+    assert "act() · could not be undone, tool_error: [bold]b[/bold]" in stage.shown
+    assert "\x1b[2J" not in stage.shown
+    assert stage.moving().strip() == ""
+
+
+def test_a_fork_and_a_session_are_told_at_the_beginning() -> None:
+    stage = Stage(begin={"origin": "k2v9@3", "session": "trip", "turn": 2})
+    assert "session trip, turn 2" in stage.shown
+    assert "forked from run k2v9 at step 3" in stage.shown
 
 
 def test_hostile_text_never_reaches_the_terminal_as_it_is() -> None:

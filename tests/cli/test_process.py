@@ -11,19 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting_for import plain, until
 
 from tenlines.core import codec
 from tenlines.core.events import CallAbandoned, RunEnded
 
 Start = Callable[..., Any]
 pytestmark = pytest.mark.slow
-
-ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-
-
-def plain(text: str) -> str:
-    """What a terminal showed, without colours and cursor moves."""
-    return ANSI.sub("", text)
 
 
 @pytest.fixture
@@ -40,15 +34,6 @@ def waiting(server: Any, process: Start, home: Path) -> Callable[..., Any]:
         return command
 
     return start
-
-
-def until(ready: Callable[[], bool]) -> None:
-    """Wait for a condition."""
-    for _ in range(2000):
-        if ready():
-            return
-        threading.Event().wait(0.01)
-    raise AssertionError("it never came")
 
 
 def test_ctrl_c_stops_after_what_is_running_and_resume_finishes(
@@ -115,10 +100,11 @@ def test_a_killed_run_is_open_and_is_resumed(waiting: Callable[..., Any], proces
     command = waiting(terminal=False)
     command.interrupt(signal.SIGKILL)
     command.end()
-    assert " open " in process("runs").end().out
+    assert "open, its process is gone" in process("runs").end().out
     assert "tenlines resume" in process("show", "last").end().out
     resumed = process("resume", "last").end()
     assert (resumed.code, resumed.out) == (0, "all done\n")
+    assert "1 call is in doubt" in resumed.err
     assert "in_doubt" in process("show", "last").end().out
 
 

@@ -32,6 +32,16 @@ def can_ask() -> bool:
     return sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
 
 
+def says_yes(console: Console, question: str) -> bool:
+    """Whether the person agrees. Ctrl-C is no."""
+    console.print(f"{question} [y/N] ", end="", style="bold")
+    try:
+        answer = sys.stdin.readline()
+    except KeyboardInterrupt:
+        return False
+    return answer.strip().lower() in ("y", "yes")
+
+
 def login_name() -> str:
     """Who decides, where nothing else is said; "" where the system has no name for the user."""
     try:

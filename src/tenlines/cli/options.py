@@ -217,16 +217,27 @@ def open_existing(name: str | None) -> Journal:
     Raises:
         JournalError: There is none.
     """
-    from tenlines.journal import default_path, open_journal
+    from tenlines.journal import open_journal
+
+    return open_journal(journal_file(name) or name)
+
+
+def journal_file(name: str | None) -> Path | None:
+    """The file of a journal that is there; None where it is no file but a database.
+
+    Raises:
+        JournalError: There is none.
+    """
+    from tenlines.journal import default_path
 
     if name == "memory":
         raise ConfigError(f"--journal {name}: name the file that the run was recorded in")
     if name is not None and "://" in name:
-        return open_journal(name)
+        return None
     path = default_path() if name is None else Path(name).expanduser()
     if not path.exists():
         raise NoJournal(f'there is no journal {path} yet; `tenlines run "..."` starts one')
-    return open_journal(path)
+    return path
 
 
 class NoJournal(JournalError):

@@ -109,7 +109,7 @@ class Page:
         if view.outcome:
             whole = view.full if self.full and view.full else view.text
             self._block(whole or "(nothing)", 4, RESULT_LINES, "dim" if view.outcome == "ok" else "")
-        elif not view.waits:
+        elif not view.waits and not view.notes:
             self._line(Text("no result was recorded", "yellow"), 4)
         for note in lines.call_notes(view, full=self.full):
             self._line(note, 4, wrap=True)

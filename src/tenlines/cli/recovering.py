@@ -7,7 +7,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from typing import TYPE_CHECKING, Literal, NamedTuple, TextIO, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TextIO, TypeAlias, get_args
 
 from tenlines.cli import options as opt
 from tenlines.cli.owners import described, is_gone
@@ -177,7 +177,7 @@ def _summary(found: list[Recovered]) -> str:
     if not found:
         return "no run lost its process; there was nothing to do"
     counts = Counter(one.kind for one in found)
-    return ", ".join(f"{number} {kind}" for kind, number in counts.items())
+    return ", ".join(f"{counts[kind]} {kind}" for kind in get_args(Kind) if counts[kind])
 
 
 def _warn(text: str) -> None:

@@ -111,19 +111,14 @@ def _confirm(run_id: str, plan: Plan, *, by_terminal: bool) -> None:
         ConfigError: Nobody can be asked.
         typer.Exit: The person says no.
     """
-    from tenlines.cli.asking import can_ask
+    from tenlines.cli.asking import can_ask, says_yes
     from tenlines.cli.screen import console_for
 
     if not (by_terminal and can_ask()):
         raise ConfigError(f"nobody can be asked here: look with `tenlines undo {run_id} --dry-run`, then say --yes")
     console = console_for(sys.stderr)
     _write_plan(console, run_id, plan)
-    console.print("Undo this? [y/N] ", end="", style="bold")
-    try:
-        answer = sys.stdin.readline()
-    except KeyboardInterrupt:
-        answer = ""
-    if answer.strip().lower() not in ("y", "yes"):
+    if not says_yes(console, "Undo this?"):
         console.print("nothing was undone")
         raise typer.Exit(1)
 
