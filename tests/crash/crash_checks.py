@@ -1,0 +1,145 @@
+"""What must hold for a run that was killed and carried on: its log and the world outside say the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from crash_world import COMPENSATIONS, PLAIN, Case, Outside, answer_to, run_of
+
+from tenlines.core import events as ev
+from tenlines.core.events import AnyEvent
+from tenlines.core.replay import fold
+from tenlines.core.result import CallRecord, RunResult
+from tenlines.core.transcript import Assistant, Message, Result
+from tenlines.journal.integrity import check_runs
+from tenlines.journal.sqlite import SqliteJournal
+from tenlines.ports import Journal
+
+Place = tuple[int, int]
+Done = dict[tuple[str, str], list[str]]
+
+
+def problems_of(case: Case, journal: Journal, task: str, before: Sequence[AnyEvent] = ()) -> list[str]:
+    """Everything that is wrong with a run that is through.
+
+    Args:
+        before: Its log as it stood when a process died.
+    """
+    run = run_of(journal, task)
+    if run is None:
+        return ["the run is not in the journal"]
+    log = list(journal.read(run.run_id))
+    result = fold(log).result()
+    done = Outside(case.effects).seen(f"{task}/")
+    wrong = [f"the log was changed at event {old.seq}" for old, new in zip(before, log, strict=False) if old != new]
+    if len(log) < len(before):
+        wrong.append("the log has lost its end")
+    if not (run.status == result.status == case.status):
+        wrong.append(f"it ended as {result.status} ({result.reason}), the list says {run.status}")
+    if result.status == "answered" and result.answer != answer_to(result.messages):
+        wrong.append(f"the answer is {result.answer!r}")
+    wrong += _of_transcript(result.messages)
+    doubts = doubts_of(log)
+    for record in result.calls:
+        wrong += [f"{record.name} {record.step}.{record.position}: {one}" for one in _of_call(record, done, doubts)]
+    wrong += _of_what_nobody_asked_for(result, done)
+    wrong += _of_undo(case, result, done)
+    return wrong
+
+
+def damage_of(case: Case) -> list[str]:
+    """What is wrong with the whole journal, in which so many died."""
+    journal = case.journal()
+    findings = journal.check() if isinstance(journal, SqliteJournal) else check_runs(journal)
+    wrong = [f"{one.run_id}: {one.what}" for one in findings]
+    journal.close()
+    return wrong
+
+
+def doubts_of(log: Sequence[AnyEvent]) -> dict[Place, str]:
+    """The calls of plain tools that had started and had no end when a new process came; and how each was settled."""
+    names: dict[Place, str] = {}
+    open_calls: dict[Place, None] = {}
+    doubts: dict[Place, str] = {}
+    for event in log:
+        if isinstance(event, ev.ModelReplied):
+            names |= {(event.step, n): call.name for n, call in enumerate(event.reply.calls)}
+        elif isinstance(event, ev.CallStarted):
+            open_calls[event.step, event.position] = None
+        elif isinstance(event, ev.RunResumed):
+            doubts |= dict.fromkeys((one for one in open_calls if names[one] in PLAIN), "open")
+            open_calls.clear()
+        elif isinstance(event, ev.ApprovalGiven) and (event.step, event.position) in doubts:
+            doubts[event.step, event.position] = event.verdict
+        elif isinstance(event, ev.CallReturned | ev.CallFailed | ev.CallAbandoned):
+            open_calls.pop((event.step, event.position), None)
+            if isinstance(event, ev.CallAbandoned) and doubts.get((event.step, event.position)) == "open":
+                doubts[event.step, event.position] = event.outcome
+    return doubts
+
+
+def _of_transcript(messages: Sequence[Message]) -> Iterator[str]:
+    """Behind each reply stands one result for each of its calls, in order."""
+    open_calls: list[str] = []
+    for one in messages:
+        if isinstance(one, Result):
+            if open_calls[:1] != [one.call_id]:
+                yield f"a result of {one.call_id!r} stands where {open_calls[:1]} is due"
+            open_calls = open_calls[1:]
+        elif open_calls:
+            yield f"a {type(one).__name__} stands before the result of {open_calls[0]}"
+        if isinstance(one, Assistant):
+            open_calls = [call.id for call in one.calls]
+    if open_calls:
+        yield f"{open_calls} have no result"
+
+
+def _of_call(record: CallRecord, done: Done, doubts: dict[Place, str]) -> Iterator[str]:
+    """What its result claims, and what happened."""
+    item: Any = (record.arguments or {}).get("item")
+    keys = done.get((record.name, item), [])
+    doubt = doubts.get((record.step, record.position))
+    yield from _of_effects(record, keys)
+    if record.name == "burn":
+        if record.outcome != "denied" or keys:
+            yield f"it was never allowed, and is {record.outcome} with {len(keys)} effects"
+    elif doubt == "deny":
+        if record.outcome not in ("denied", "in_doubt") or not keys or "may have" not in record.text:
+            yield f"somebody saw that it was done, and it is {record.outcome}: {record.text}"
+    elif doubt in ("open", "in_doubt"):
+        if (doubt, record.outcome) != ("in_doubt", "in_doubt") or "may have. Check" not in record.text:
+            yield f"it is in doubt, and is said to be {record.outcome}: {record.text}"
+    elif record.outcome != "ok":
+        yield f"it is {record.outcome} without reason: {record.text}"
+
+
+def _of_effects(record: CallRecord, keys: Sequence[str]) -> Iterator[str]:
+    """Once for each key where the service knows keys; once at all elsewhere; and never claimed without having been."""
+    if record.name in ("look", "peek"):
+        return
+    times = len(set(keys)) if record.name in ("put", "post") else len(keys)
+    if times > 1:
+        yield f"it was done {times} times, with the keys {keys}"
+    if record.outcome == "ok" and not times:
+        yield "its result claims that it was done, and it was not"
+
+
+def _of_what_nobody_asked_for(result: RunResult, done: Done) -> Iterator[str]:
+    asked = {(one.name, (one.arguments or {}).get("item")) for one in result.calls}
+    asked |= {(COMPENSATIONS[name], item) for name, item in asked if name in COMPENSATIONS}
+    yield from (f"{one} was done, and stands in no transcript" for one in done if one not in asked)
+
+
+def _of_undo(case: Case, result: RunResult, done: Done) -> Iterator[str]:
+    """Every effect that can be taken back is, once for each key, with the key of the call."""
+    is_undone = case.undo or (case.settings.on_stop == "undo" and result.status != "answered")
+    for (what, item), keys in done.items():
+        if what not in COMPENSATIONS:
+            continue
+        taken_back = set(done.get((COMPENSATIONS[what], item), ()))
+        if taken_back != (set(keys) if is_undone else set()):
+            yield f"{what} {item} was done with {keys} and taken back with {taken_back}"
+    standing = [one.name for one in result.standing if one.name in COMPENSATIONS]
+    if is_undone and (standing or any(one.outcome != "ok" for one in result.undone)):
+        yield f"not undone: {standing}, {result.undone}"
