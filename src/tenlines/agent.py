@@ -20,7 +20,6 @@ from tenlines.core.events import AnyEvent, Settings
 from tenlines.core.history import mend
 from tenlines.core.limits import Limits
 from tenlines.core.machine import Machine
-from tenlines.core.replay import fold
 from tenlines.core.result import PendingCall, RunResult
 from tenlines.core.state import Phase
 from tenlines.core.transcript import Message, Part, System, User
@@ -28,7 +27,8 @@ from tenlines.drivers import aio, decisions, sync
 from tenlines.drivers.control import Control
 from tenlines.drivers.decisions import Decision
 from tenlines.drivers.drafts import Draft
-from tenlines.drivers.recorder import Parts
+from tenlines.drivers.recorder import Parts, machine_of
+from tenlines.drivers.threads import in_thread
 from tenlines.errors import ConfigError, stopped
 from tenlines.journal import open_journal
 from tenlines.journal.owner import new_owner
@@ -173,7 +173,7 @@ class Agent:
         raise_on_stop: bool = True,
     ) -> RunResult:
         """The same as `resume_sync`, for asyncio."""
-        return outcome(await aio.drive(self._reopen(run_id, limits, control)), raise_on_stop)
+        return outcome(await aio.drive(await in_thread(partial(self._reopen, run_id, limits, control))), raise_on_stop)
 
     # --- people -------------------------------------------------------------------------------------
 
@@ -238,9 +238,9 @@ class Agent:
 
     async def undo(self, run_id: str, *, by: str = "", reason: str = "", control: Control | None = None) -> RunResult:
         """The same as `undo_sync`, for asyncio."""
-        if stopping := self._stopping(run_id, control):
+        if stopping := await in_thread(partial(self._stopping, run_id, control)):
             _unless_lost(await aio.drive(stopping))
-        return _unless_lost(await aio.drive(self._undoing(run_id, by, reason, control)))
+        return _unless_lost(await aio.drive(await in_thread(partial(self._undoing, run_id, by, reason, control))))
 
     # --- another continuation -------------------------------------------------------------------------
 
@@ -278,7 +278,9 @@ class Agent:
         raise_on_stop: bool = True,
     ) -> RunResult:
         """The same as `fork_sync`, for asyncio."""
-        return outcome(await aio.drive(self._fork(run_id, at, task, limits, control)), raise_on_stop)
+        return outcome(
+            await aio.drive(await in_thread(partial(self._fork, run_id, at, task, limits, control))), raise_on_stop
+        )
 
     # --- wiring -------------------------------------------------------------------------------------
 
@@ -331,7 +333,7 @@ class Agent:
         return self._begin(task, history, limits, control, place={"origin": f"{run_id}@{at}"})
 
     def _reopen(self, run_id: str, limits: Limits | None, control: Control | None) -> Parts:
-        machine = fold(self.journal.read(run_id))
+        machine = machine_of(self.journal, run_id)
         state = machine.state
         if state.phase is Phase.ENDED and state.ended is not None and state.ended.status == "answered":
             return self._parts(machine, run_id, control, ())
@@ -340,14 +342,14 @@ class Agent:
 
     def _stopping(self, run_id: str, control: Control | None) -> Parts | None:
         """Parts that end an open run; None where it has ended, or is being undone already."""
-        machine = fold(self.journal.read(run_id))
+        machine = machine_of(self.journal, run_id)
         if machine.state.phase is Phase.UNDOING or (machine.state.phase is Phase.ENDED and not machine.state.exchange):
             return None
         stop = Draft(ev.CancelRequested, {"mode": "now", "reason": "the run is undone"})
         return self._parts(machine, run_id, control, (self._taking_up(), stop))
 
     def _undoing(self, run_id: str, by: str, reason: str, control: Control | None) -> Parts:
-        machine = fold(self.journal.read(run_id))
+        machine = machine_of(self.journal, run_id)
         request = {"by": by, "reason": reason, "tools": self._specs(), "owner": new_owner()}
         is_under_way = machine.state.phase is Phase.UNDOING
         opening = self._taking_up() if is_under_way else Draft(ev.UndoRequested, request)

@@ -7,15 +7,16 @@ stores the run's first event: of two that want it, one is told that the session 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from tenlines.agent import Agent, outcome
 from tenlines.core.limits import Limits
-from tenlines.core.replay import fold
 from tenlines.core.result import RunResult
 from tenlines.core.transcript import Message, Part
 from tenlines.drivers import aio, sync
 from tenlines.drivers.control import Control
-from tenlines.drivers.recorder import Parts, Recorder
+from tenlines.drivers.recorder import Parts, Recorder, machine_of
+from tenlines.drivers.threads import in_thread
 from tenlines.errors import ConfigError, JournalConflict, SessionBusy
 from tenlines.journal.owner import is_alive
 from tenlines.ports import RunSummary
@@ -45,7 +46,7 @@ class Session:
     def messages(self) -> tuple[Message, ...]:
         """The conversation so far."""
         last = self._last()
-        return () if last is None else tuple(fold(self.agent.journal.read(last.run_id)).state.messages)
+        return () if last is None else tuple(machine_of(self.agent.journal, last.run_id).state.messages)
 
     def run_sync(
         self,
@@ -61,7 +62,12 @@ class Session:
             SessionBusy: Another run of it is open. Nothing was stored; the message says what to do.
             RunStopped: As in `Agent.run_sync`.
         """
-        return outcome(sync.drive(self._claim(task, limits, control)), raise_on_stop)
+        parts = self._next_turn(task, limits, control)
+        try:
+            parts = Recorder(parts).claim()
+        except JournalConflict as error:
+            raise self._too_late() from error
+        return outcome(sync.drive(parts), raise_on_stop)
 
     async def run(
         self,
@@ -72,25 +78,28 @@ class Session:
         raise_on_stop: bool = True,
     ) -> RunResult:
         """The same as `run_sync`, for asyncio."""
-        return outcome(await aio.drive(self._claim(task, limits, control)), raise_on_stop)
+        parts = await in_thread(partial(self._next_turn, task, limits, control))
+        try:
+            parts = await Recorder(parts).aclaim()
+        except JournalConflict as error:
+            raise self._too_late() from error
+        return outcome(await aio.drive(parts), raise_on_stop)
 
     def _last(self) -> RunSummary | None:
         return next(iter(self.agent.journal.runs(1, session=self.name)), None)
 
-    def _claim(self, task: str | Sequence[Part], limits: Limits | None, control: Control | None) -> Parts:
+    def _next_turn(self, task: str | Sequence[Part], limits: Limits | None, control: Control | None) -> Parts:
         last, turn = self._last(), 1
         history: tuple[Message, ...] = ()
         if last is not None:
             if last.status in ("open", "awaiting_approval"):
                 raise SessionBusy(_why_busy(self.name, last), last.run_id)
             turn = last.turn + 1
-            history = tuple(fold(self.agent.journal.read(last.run_id)).state.messages)
-        place = {"session": self.name, "turn": turn}
-        parts = self.agent._begin(task, history, limits, control, place=place)
-        try:
-            return Recorder(parts).claim()
-        except JournalConflict as error:
-            raise SessionBusy(f"the session {self.name!r} is busy: another run took the turn first") from error
+            history = tuple(machine_of(self.agent.journal, last.run_id).state.messages)
+        return self.agent._begin(task, history, limits, control, place={"session": self.name, "turn": turn})
+
+    def _too_late(self) -> SessionBusy:
+        return SessionBusy(f"the session {self.name!r} is busy: another run took the turn first")
 
 
 def _why_busy(name: str, last: RunSummary) -> str:

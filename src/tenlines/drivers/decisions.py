@@ -7,10 +7,10 @@ from typing import Literal, NamedTuple
 from tenlines.core import events as ev
 from tenlines.core import outcomes
 from tenlines.core.machine import Machine
-from tenlines.core.replay import fold
 from tenlines.core.result import PendingCall, pending_calls
 from tenlines.core.state import Phase
 from tenlines.core.transcript import JsonObject
+from tenlines.drivers.recorder import machine_of
 from tenlines.errors import ApprovalRefused, InvalidEvent, JournalConflict
 from tenlines.ports import Clock, Journal
 
@@ -35,7 +35,7 @@ def pending(journal: Journal, run_id: str) -> tuple[PendingCall, ...]:
     Raises:
         RunNotFound: The journal has no such run.
     """
-    return pending_calls(fold(journal.read(run_id)).state)
+    return pending_calls(machine_of(journal, run_id).state)
 
 
 def decide(
@@ -52,7 +52,7 @@ def decide(
     Raises:
         ApprovalRefused: No such call waits, it is another one by now, or the time is over. Nothing was recorded.
     """
-    machine = fold(journal.read(run_id))
+    machine = machine_of(journal, run_id)
     _check_paused(machine, run_id)
     one = find(pending_calls(machine.state), run_id, call)
     if decision.digest not in (None, one.digest):

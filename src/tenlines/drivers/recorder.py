@@ -12,12 +12,13 @@ import msgspec
 from tenlines.core import events as ev
 from tenlines.core.effects import Finish, RunTools
 from tenlines.core.machine import Machine
+from tenlines.core.replay import fold
 from tenlines.core.result import RunResult
 from tenlines.core.state import Phase
 from tenlines.drivers import drafts
 from tenlines.drivers.control import Control
 from tenlines.drivers.drafts import Draft
-from tenlines.errors import InternalError, InvalidEvent, JournalError
+from tenlines.errors import InternalError, InvalidEvent, JournalDamaged, JournalError
 from tenlines.ports import (
     Ask,
     Clock,
@@ -89,6 +90,12 @@ class Recorder:
         """
         self.open()
         self.commit()
+        return self.parts._replace(opening=())
+
+    async def aclaim(self) -> Parts:
+        """The same for asyncio."""
+        self.open()
+        await self.acommit()
         return self.parts._replace(opening=())
 
     def record(self, draft: Draft) -> None:
@@ -190,3 +197,18 @@ class Recorder:
             if failure not in self._failures:
                 self._failures.add(failure)
                 _log.warning("an observer failed; the run goes on", exc_info=True)
+
+
+def machine_of(journal: Journal, run_id: str) -> Machine:
+    """The machine of a run, as far as it is in the journal.
+
+    Raises:
+        RunNotFound: The journal has no such run.
+        JournalDamaged: What it has is not the log of a run.
+    """
+    try:
+        return fold(journal.read(run_id))
+    except InvalidEvent as error:
+        raise JournalDamaged(
+            f"what the journal has of run {run_id} is not the log of a run: {error}; `tenlines doctor` looks closer"
+        ) from error
