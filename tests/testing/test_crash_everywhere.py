@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from recorded_runs import DRIVERS, Office, asks, run
 
@@ -17,6 +18,7 @@ from tenlines.journal import open_journal
 from tenlines.journal.memory import MemoryJournal
 from tenlines.ports import NOT_DONE
 from tenlines.testing import CrashReport, ScriptedModel, SimulatedCrash, crash_after, crash_everywhere
+from tenlines.testing.everywhere import _faults
 
 SCRIPT = [
     asks(("look", '{"city":"Oslo"}'), ("look", '{"city":"Bergen"}')),
@@ -132,6 +134,26 @@ def test_an_agent_stands_a_crash_after_every_record(office: Office) -> None:
             if isinstance(event, ev.CallStarted) and (event.step, event.position) in ((2, 0), (3, 1))
         ]
         assert doubtful == [(record, at_once) for record in starts for at_once in (False, True)]
+
+
+def test_what_a_driver_must_never_do_is_a_fault_of_the_log(office: Office) -> None:
+    reports = crash_everywhere(lambda: Agent([asks(("send", '{"to":"me"}')), "done"], office.tools), "go")
+    undisturbed, cut = reports[0], next(report for report in reports if report.in_doubt)
+    assert [*_faults(undisturbed, cut)] == []
+    start = next(event for event in cut.log if isinstance(event, ev.CallStarted))
+    doubled = msgspec.structs.replace(cut, log=(*cut.log, start))
+    assert "the call at 1.1 started 2 times" in [*_faults(undisturbed, doubled)]
+    assert next(_faults(undisturbed, doubled)).startswith("the log is not that of a run: ")
+    silent = msgspec.structs.replace(cut, result=undisturbed.result)
+    assert [*_faults(undisturbed, silent)] == ["the call at 1.1 has no end, and is not reported as in doubt"]
+    other = msgspec.structs.replace(undisturbed.result, answer="other")
+    assert [*_faults(undisturbed, msgspec.structs.replace(undisturbed, result=other))] == [
+        "it answered 'other', undisturbed 'done'"
+    ]
+    stopped = msgspec.structs.replace(undisturbed.result, status="stuck", reason="again")
+    assert [*_faults(undisturbed, msgspec.structs.replace(undisturbed, result=stopped))] == [
+        "it ended as stuck (again), undisturbed as answered"
+    ]
 
 
 def broken(office: Office) -> Any:

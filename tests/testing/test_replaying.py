@@ -182,6 +182,30 @@ def test_time_limits_of_tools_and_of_the_run_are_replayed(office: Office, driver
     assert mismatch(agent, Agent(Unreachable(), [look, send])).changed == ("limits.seconds 0.3 -> None",)
 
 
+class Ticking(FakeClock):
+    """Every look at it takes half a second."""
+
+    def now(self) -> float:
+        self.advance(0.5)
+        return self.time
+
+
+def test_a_decision_that_was_made_just_before_its_time_was_over_is_replayed_so(office: Office) -> None:
+    @tool
+    def send(to: str) -> str:
+        """Send a letter."""
+        return f"sent to {to}"
+
+    script, statuses = [asks(("send", '{"to":"me"}'), ("send", '{"to":"you"}')), "done"], []
+    for half_seconds in range(1, 50):
+        limits = Limits(seconds=half_seconds / 2)
+        agent = Agent(script, [send], journal=MemoryJournal(), clock=Ticking(), limits=limits)
+        live = run("sync", agent)
+        statuses.append(live.status)
+        assert replayed(agent, office, tools=[send], instructions="", limits=limits) == live, limits
+    assert set(statuses) == {"deadline", "answered"}
+
+
 @pytest.mark.parametrize("now", [False, True])
 def test_what_people_say_and_a_cancel_are_replayed_where_they_came(office: Office, driver: str, now: bool) -> None:
     control = Control()
@@ -251,6 +275,12 @@ def test_decisions_of_the_policy_are_made_anew_and_those_of_people_are_fed(offic
     assert replayed(agent, office, policy=by_recipient) == live
 
 
+def test_a_decision_holds_for_a_tool_that_changed_where_nobody_sees_it(office: Office) -> None:
+    agent, live = decided(office, "sync")
+    look, send, *others = office.tools
+    assert replayed(agent, office, policy=by_recipient, tools=[look, tool(send, timeout_s=9), *others]) == live
+
+
 def test_a_policy_that_decides_otherwise_is_a_mismatch(office: Office) -> None:
     agent, _ = decided(office, "sync")
 
@@ -284,6 +314,11 @@ def test_undo_is_replayed_without_undoing_anything(office: Office, driver: str) 
     again = replayed(agent, office)
     assert again == undone
     assert len(again.undone) == 2
+    *others, book, fail = office.tools
+    error = mismatch(agent, todays_agent(office, tools=[*others, tool(book, undo=None), fail]))
+    assert error.recorded == "call 1.2 (book) is undone"
+    assert error.now.startswith("the run ends as model_error")
+    assert error.changed == ("tool book: undoable True -> False",)
 
 
 def test_a_run_that_undoes_itself_is_replayed_and_one_that_would_not_any_more_is_a_mismatch(office: Office) -> None:
@@ -336,12 +371,25 @@ def test_a_run_that_was_resumed_twice_is_replayed(office: Office) -> None:
     assert replayed(agent, office, limits=Limits(steps=1)) == live
 
 
+def test_tools_that_came_with_a_resume_are_those_of_today_too(office: Office) -> None:
+    dying = crash_after(record=1)
+    with pytest.raises(SimulatedCrash):
+        Agent(SCRIPT, office.tools, journal=dying, instructions="Be brief.").run_sync("go")
+    look, *others = office.tools
+    changed = [tool(look, description="See it."), *others]
+    survivor = Agent(SCRIPT, changed, journal=dying.survivor)
+    live = survivor.resume_sync(dying.runs()[0].run_id)
+    assert replayed(survivor, office, tools=changed) == live
+    assert mismatch(survivor, todays_agent(office)).part == "the description of tool look"
+
+
 def test_the_turns_of_a_session_and_a_fork_are_replayed_with_the_history_that_they_had(office: Office) -> None:
     agent = Agent(ScriptedModel(["hello"]), office.tools, instructions="Be brief.", journal=MemoryJournal())
     session = Session(agent, "talk")
     for task in ("one", "two"):
         live = session.run_sync(task)
         assert replayed(agent, office) == live
+    assert replayed(agent, office, instructions="Only for new conversations.") == live
     fork = agent.fork_sync(live.run_id, 1, "or rather three")
     assert replayed(agent, office) == fork
 
@@ -460,6 +508,11 @@ def test_a_check_that_the_schema_does_not_show_is_run_and_noticed(office: Office
     assert (error.step, error.part, error.recorded) == (1, "call 1.2 (look)", "call 1.2 (look) starts")
     assert "it always rains there" in error.now
 
+    strict = Agent(SCRIPT, [look, *office.tools[1:]], instructions="Be brief.", journal=MemoryJournal())
+    strict.run_sync("go")
+    error = mismatch(strict, todays_agent(office))
+    assert (error.part, error.now) == ("call 1.2 (look)", "call 1.2 (look) starts")
+
 
 def test_limits_and_settings_are_a_mismatch_where_they_change_what_happens_and_only_there(office: Office) -> None:
     agent = recorded_agent(office)
@@ -534,6 +587,16 @@ def test_a_run_that_has_not_ended_is_refused(office: Office) -> None:
         replay(todays_agent(office), dying)
     with pytest.raises(RunNotFound):
         replay(todays_agent(office), dying, "nobody")
+
+
+def test_a_run_that_ended_and_was_taken_up_again_has_not_ended(office: Office) -> None:
+    agent = recorded_agent(office, limits=Limits(steps=1))
+    run_id = run("sync", agent).run_id
+    dying = crash_after(record=2, journal=agent.journal)
+    with pytest.raises(SimulatedCrash):
+        Agent(SCRIPT[1:], office.tools, journal=dying).resume_sync(run_id, limits=Limits(steps=5))
+    with pytest.raises(MisuseError, match="has not ended"):
+        replay(todays_agent(office), agent.journal, run_id)
 
 
 def test_a_file_of_a_run_is_replayed_and_a_cut_one_is_refused(office: Office, tmp_path: Path) -> None:
