@@ -76,15 +76,19 @@ Item: TypeAlias = Whole | Lines | Notice | Skipped
 
 
 @contextmanager
-def opened(file: str) -> Iterator[BinaryIO]:
+def opened(file: str, what: str = "a transcript") -> Iterator[BinaryIO]:
     """A file, or standard input for `-`.
+
+    Args:
+        file: Its name.
+        what: That it should hold, for messages.
 
     Raises:
         ConfigError: It cannot be read; the message says why.
     """
     if file == "-":
         if sys.stdin is None:
-            raise ConfigError("-: there is no standard input; name a file with a transcript")
+            raise ConfigError(f"-: there is no standard input; name a file with {what}")
         if sys.stdin.isatty():
             sys.stderr.write("tenlines: reading from the terminal; end with Ctrl-D\n")
         yield sys.stdin.buffer
@@ -93,7 +97,7 @@ def opened(file: str) -> Iterator[BinaryIO]:
         handle = Path(file).expanduser().open("rb")
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else error
-        raise ConfigError(f"{file}: {why}; name a file with a transcript, or - for standard input") from error
+        raise ConfigError(f"{file}: {why}; name a file with {what}, or - for standard input") from error
     with handle:
         yield handle
 
