@@ -116,7 +116,6 @@ def _doubt(state: State, one: OpenCall, was_started: bool) -> None:
         one.doubt = "reconcile"
     elif state.settings.on_in_doubt == "ask":
         one.doubt = "ask"
-        revoke(one)  # it was for running once
     else:
         _tell_doubt(one)
 
@@ -129,7 +128,8 @@ def _tell_doubt(one: OpenCall) -> None:
 
 
 def _keep_guarded(state: State, exchange: Exchange, position: int, one: OpenCall) -> None:
-    """A question, or leave to run, counts only for the very same call of the very same tool."""
+    """A question, or leave to run, counts only for the very same call of the very same tool, and the same question:
+    leave to run once is no leave to run once more."""
     if one.refusal is not None:
         return
     assert one.spec is not None
@@ -148,7 +148,6 @@ def on_call_reconciled(state: State, event: ev.CallReconciled) -> None:
         one.doubt = ""
     elif state.settings.on_in_doubt == "ask":
         one.doubt = "ask"
-        revoke(one)
     else:
         _tell_doubt(one)
     exchange = open_exchange(state)
