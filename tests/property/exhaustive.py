@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import msgspec
 from laws import Checked
 
 from tenlines.core import events as ev
 from tenlines.core import outcomes
-from tenlines.core.effects import Finish, RunTools
+from tenlines.core.deciding import binding
+from tenlines.core.effects import Finish, RunTools, UndoCall
 from tenlines.core.limits import Limits, Repeats, Reservation, Retry
 from tenlines.core.transcript import Reply, Text, ToolCall, User
 
@@ -33,8 +35,16 @@ STARTS = (
         empty_is_answer=True,
     ),
     ev.Settings(limits=Limits(steps=1, last_words=True), retry=Retry(attempts=2, first_wait_s=0.0)),
+    ev.Settings(limits=Limits(steps=2), on_in_doubt="ask", on_stop="undo", approval_expires_s=50.0),
+    ev.Settings(limits=Limits(steps=2), on_in_doubt="tell"),
 )
-
+OF_LEAVE = (
+    ev.ToolSpec("look", read_only=True),
+    ev.ToolSpec("pay", approve=True, undoable=True),
+    ev.ToolSpec("wire", reconcilable=True, undoable=True),
+    ev.ToolSpec("pry", read_only=True, approve=True),
+)
+"""The tools of the last two ways to start."""
 
 Letter = Callable[[Checked, dict[str, Any]], Any]
 
@@ -130,9 +140,99 @@ ALPHABET: dict[str, Letter] = {
 
 
 def _start(stamp: dict[str, Any], settings: ev.Settings) -> ev.RunStarted:
-    return ev.RunStarted(
-        **stamp, run_id="r", agent="a", model="m", messages=(User((Text("task"),)),), tools=TOOLS, settings=settings
-    )
+    task, tools = (User((Text("task"),)),), OF_LEAVE if settings in STARTS[3:] else TOOLS
+    return ev.RunStarted(**stamp, run_id="r", agent="a", model="m", messages=task, tools=tools, settings=settings)
+
+
+def _question(position: int) -> Letter:
+    """Somebody is asked about a call."""
+
+    def letter(run: Checked, stamp: dict[str, Any]) -> Any:
+        facts = run.facts
+        about = "in_doubt" if position < len(facts.open) and facts.open[position].to_person else "call"
+        fields = {"about": about, "expires_at": stamp["at"] + 50}
+        return ev.ApprovalAsked(**stamp, **_place(run, position), digest=digest(run, position), **fields)
+
+    return letter
+
+
+def _answer(position: int, digest_of: int | None = None, **fields: Any) -> Letter:
+    """Somebody decides about a call, or means another one."""
+    meant = position if digest_of is None else digest_of
+
+    def letter(run: Checked, stamp: dict[str, Any]) -> Any:
+        return ev.ApprovalGiven(**stamp, **_place(run, position), digest=digest(run, meant), by="ann", **fields)
+
+    return letter
+
+
+def digest(run: Checked, position: int) -> str:
+    """What an answer about the call has to name."""
+    exchange = run.machine.state.exchange
+    if exchange is None or position >= len(exchange.calls):
+        return "0"
+    return binding(run.machine.state, exchange.step, position, exchange.calls[position])
+
+
+def _next_undo(run: Checked, stamp: dict[str, Any]) -> Any:
+    effect = run.effect
+    place = (effect.call.step, effect.call.position) if isinstance(effect, UndoCall) else (1, 0)
+    return ev.UndoStarted(**stamp, step=place[0], position=place[1], key=f"r:{place[0]}:{place[1]}")
+
+
+def _undone(outcome: Any) -> Letter:
+    def letter(run: Checked, stamp: dict[str, Any]) -> Any:
+        step, position = run.facts.in_undo or (1, 0)
+        return ev.CallUndone(**stamp, step=step, position=position, outcome=outcome)
+
+    return letter
+
+
+def _pause(run: Checked, stamp: dict[str, Any]) -> Any:
+    """A pause where there may be none; the honest one is the end of this alphabet."""
+    return ev.RunEnded(**stamp, status="awaiting_approval", reason="the call of pay waits for somebody's decision")
+
+
+CHANGED = tuple(msgspec.structs.replace(spec, description="new") for spec in OF_LEAVE)
+_SHARED = (
+    "ask",
+    "answer",
+    "start 0",
+    "start 1",
+    "return 0",
+    "return 1",
+    "raise 0",
+    "abandon 0",
+    "refuse 0",
+    "refuse 1",
+)
+OF_LEAVE_ALPHABET: dict[str, Letter] = {
+    **{word: ALPHABET[word] for word in (*_SHARED, "refuse 1", "stop", "later", "end")},
+    "call pay and look": _reply(ToolCall("a", "pay", '{"n":1}'), ToolCall("b", "look", "{}")),
+    "call wire and pay": _reply(ToolCall("a", "wire", "{}"), ToolCall("b", "pay", "{}")),
+    "call pry twice": _reply(ToolCall("a", "pry", "{}"), ToolCall("b", "pry", "{}")),
+    "invalid 0": lambda run, stamp: ev.CallFailed(
+        **stamp, **_place(run, 0), outcome="invalid_arguments", text="it does not take this"
+    ),
+    "question 0": _question(0),
+    "question 1": _question(1),
+    "allow 0": _answer(0, verdict="allow"),
+    "allow 0, for a while": _answer(0, verdict="allow", expires_at=160.0),
+    "allow 0, edited": _answer(0, verdict="allow", arguments='{"n":2}'),
+    "deny 0": _answer(0, verdict="deny"),
+    "allow 1": _answer(1, verdict="allow"),
+    "allow 1, meaning 0": _answer(1, 0, verdict="allow"),
+    "not done 0": lambda run, stamp: ev.CallReconciled(**stamp, **_place(run, 0), verdict="not_done"),
+    "unknown 0": lambda run, stamp: ev.CallReconciled(**stamp, **_place(run, 0), verdict="unknown"),
+    "pause": _pause,
+    "resume": lambda _, stamp: ev.RunResumed(**stamp, tools=OF_LEAVE),
+    "resume, changed": lambda _, stamp: ev.RunResumed(**stamp, tools=CHANGED),
+    "undo": lambda _, stamp: ev.UndoRequested(**stamp, tools=OF_LEAVE),
+    "undo, next": _next_undo,
+    "undone": _undone("ok"),
+    "not undone": _undone("tool_error"),
+}
+"""The same for the tools that need leave."""
 
 
 SCENES: dict[str, tuple[str, ...]] = {
@@ -142,6 +242,24 @@ SCENES: dict[str, tuple[str, ...]] = {
     "after a call was given up": ("ask", "call", "start 0", "time out 0"),
     "in the second step": ("ask", "call", "start 0", "return 0", "refuse 1", "start 1", "return 1"),
     "at the last words": ("ask", "call wrongly", "refuse 0", "refuse 1"),
+    "before leave": ("ask", "call pay and look"),
+    "before leave to read": ("ask", "call pry twice"),
+    "paused": ("ask", "call pay and look", "question 0", "start 1", "return 1", "end"),
+    "in doubt": ("ask", "call wire and pay", "allow 1", "start 0", "resume"),
+    "in doubt, of what was allowed": ("ask", "call pay and look", "allow 0, edited", "start 0", "resume"),
+    "stopped": ("ask", "call wire and pay", "allow 1", "start 0", "return 0", "start 1", "return 1", "stop"),
+    "ended": (
+        "ask",
+        "call wire and pay",
+        "allow 1",
+        "start 0",
+        "return 0",
+        "start 1",
+        "return 1",
+        "ask",
+        "answer",
+        "end",
+    ),
 }
 """Where the enumeration begins: the shortest logs that open what is worth looking at closely. A letter that is
 refused under the settings at hand is passed over."""
@@ -151,13 +269,21 @@ CASES = (
     ("from the start", 0, 5),
     ("from the start", 1, 5),
     ("in an exchange", 0, 4),
-    ("in an exchange", 1, 5),
+    ("in an exchange", 1, 4),
     ("beside a final tool", 0, 4),
     ("beside a final tool", 1, 4),
     ("after a call was given up", 1, 4),
-    ("in the second step", 0, 5),
+    ("in the second step", 0, 4),
     ("in the second step", 1, 4),
     ("at the last words", 2, 4),
+    ("before leave", 3, 4),
+    ("before leave to read", 3, 4),
+    ("paused", 3, 5),
+    ("in doubt", 3, 5),
+    ("in doubt", 4, 4),
+    ("in doubt, of what was allowed", 3, 5),
+    ("stopped", 3, 6),
+    ("ended", 4, 6),
 )
 """Scene, settings, depth: as deep as about a minute allows for all together."""
 
@@ -167,15 +293,21 @@ def scene(name: str, settings: ev.Settings) -> Checked:
     run = Checked()
     run.take(_start({"seq": 0, "at": 100.0}, settings))
     for word in SCENES[name]:
-        run.offer(ALPHABET[word](run, {"seq": len(run.facts.log), "at": 100.0}))
+        run.offer(alphabet_of(run)[word](run, {"seq": len(run.facts.log), "at": 100.0}))
     return run
+
+
+def alphabet_of(run: Checked) -> dict[str, Letter]:
+    """The letters for the tools that the run began with."""
+    assert run.facts.start is not None
+    return OF_LEAVE_ALPHABET if run.facts.start.settings in STARTS[3:] else ALPHABET
 
 
 def enumerate_all(node: Checked, depth: int, words: tuple[str, ...] = ()) -> Iterator[bool]:
     """Every sequence of up to `depth` letters from here. Yields, for each event tried, whether it was accepted."""
     stamp = {"seq": len(node.facts.log), "at": node.facts.at}
     run = node.fork()
-    for word, letter in ALPHABET.items():
+    for word, letter in alphabet_of(node).items():
         event = letter(run, stamp)
         try:
             accepted = run.offer(event)

@@ -129,14 +129,8 @@ LEAVE: tuple[Fault, ...] = (
     Fault(
         "doubt: not known, and run again",
         E,
-        '    elif state.settings.on_in_doubt == "ask":\n        one.doubt = "ask"\n        revoke(one)\n    else',
-        '    elif state.settings.on_in_doubt == "ask":\n        one.doubt = ""\n        revoke(one)\n    else',
-    ),
-    Fault(
-        "doubt: leave for the first time is leave for the second",
-        E,
-        "        revoke(one)  # it was for running once\n",
-        "",
+        '        one.doubt = ""\n    elif state.settings.on_in_doubt == "ask":\n        one.doubt = "ask"',
+        '        one.doubt = ""\n    elif state.settings.on_in_doubt == "ask":\n        one.doubt = ""',
     ),
     Fault("doubt: an old answer lets it run once more", D, 'one.starts if one.doubt == "ask" else 0', "0"),
     Fault(

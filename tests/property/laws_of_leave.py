@@ -5,9 +5,9 @@ Judged from the log alone, at every prefix of it, like the eleven others.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from facts import CallFacts, Facts, Place
+from facts import CallFacts, Facts, Place, as_object, plain
 
 from tenlines.core import events as ev
 from tenlines.core.effects import AskHuman, CallModel, Finish, Reconcile, RunnableCall, RunTools, Sleep, UndoCall
@@ -64,6 +64,10 @@ def only_people_can_go_on(facts: Facts, now: float | None) -> bool:
         if facts.runs_alone(one):
             break  # what comes after it waits with it
     return somebody_is_waited_for
+
+
+QUESTIONS: dict[str, Any] = {}
+"""What each digest stood for, in all the logs of this process: an answer to one question is none to another."""
 
 
 # --- the laws ---------------------------------------------------------------------------------------------
@@ -132,9 +136,11 @@ def _are_good_questions(run: Checked, effect: AskHuman) -> None:
         assert question.about == ("in_doubt" if call.to_person else "call")
         assert question.expires_at == (None if lasts is None else run.now + lasts)
         _is_the_call(facts, question.call, as_it_was_written=not call.runs)
-    digests = [question.digest for question in effect.questions]
-    assert "" not in digests
-    assert len(set(digests)) == len(digests), "one answer would do for two calls"
+        asked = (facts.start.run_id, call.place, facts.tools[call.name], plain(as_object(call.raw)))
+        once_more = len(call.runs) if call.to_person else 0
+        assert QUESTIONS.setdefault(question.digest, (*asked, once_more)) == (*asked, once_more), (
+            "one answer would do for two questions"
+        )
 
 
 def _is_the_call(facts: Facts, one: RunnableCall, as_it_was_written: bool = False) -> None:

@@ -331,8 +331,10 @@ class World:
         return self.chooser.pick(CAREFUL_SETS if self.careful else TOOLSETS)
 
     def be_hostile(self) -> None:
-        """An event that the machine must not take."""
-        self.run.refuse(self.chooser.pick(self.hostile()))
+        """Events that the machine must not take."""
+        events = self.hostile()
+        for _ in range(6):
+            self.run.refuse(self.chooser.pick(events))
 
     def hostile(self) -> list[Any]:
         """What must be refused here."""
