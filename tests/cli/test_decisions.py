@@ -56,8 +56,9 @@ def test_json_of_a_run_that_waits_ends_with_the_pause(start: Start) -> None:
     assert done.code == 5
 
 
-def test_resuming_without_a_decision_only_says_what_waits(start: Start, tenlines: Tenlines) -> None:
+def test_resuming_without_a_decision_only_says_what_waits(start: Start, tenlines: Tenlines, home: Path) -> None:
     start(BIG)
+    (home / "shop.py").unlink()  # neither its tools nor its model are needed for that
     before = len(events_of())
     done = tenlines("resume", "last")
     assert done.code == 5

@@ -34,7 +34,7 @@ def cut_off(home: Path, server: Any) -> Callable[..., str]:
     """Write a run into the journal that was cut off in the middle of a call."""
     (home / "shop.py").write_text(SHOP)
 
-    def write(run_id: str, owner: str, call: str = "look", *, model: str = "", tools: bool = True) -> str:
+    def write(run_id: str, owner: str, call: str = "look", *, model: str = "", tools: bool = True, **start: Any) -> str:
         specs = tuple(one.spec for one in load_tools("shop.py")) if tools else ()
         if not tools:
             specs = (ev.ToolSpec("look", read_only=True),)
@@ -44,7 +44,7 @@ def cut_off(home: Path, server: Any) -> Callable[..., str]:
         for seq, (kind, fields) in enumerate(
             (
                 (ev.RunStarted, {"run_id": run_id, "agent": "a", "model": model or server.model, "messages": said,
-                                 "tools": specs, "owner": owner}),
+                                 "tools": specs, "owner": owner, **start}),
                 (ev.StepStarted, {"step": 1, "attempt": 1, "reserved": Reservation()}),
                 (ev.ModelReplied, {"step": 1, "reply": reply}),
                 (ev.CallStarted, {"step": 1, "position": 0, "key": f"{run_id}:1:0"}),
@@ -123,6 +123,27 @@ def test_calls_in_doubt_are_listed_with_their_key(
     assert "1 call is in doubt" in done.err
     assert 'mail(text="a")  key dead:1:0' in done.err
     assert done_in(home) == []
+
+
+@pytest.mark.parametrize(("command", "did"), [("approve", ["mailed a"]), ("deny", [])])
+def test_a_person_says_what_becomes_of_a_call_in_doubt(
+    cut_off: Callable[..., str], tenlines: Tenlines, server: Any, home: Path, command: str, did: list[str]
+) -> None:
+    cut_off("dead", DEAD, "mail", settings=ev.Settings(on_in_doubt="ask"))
+    done = tenlines("resume", "dead")
+    assert done.code == 5
+    assert "may it run again?" in done.err
+    assert done_in(home) == []
+    server.replies = [server.says("settled")]
+    assert tenlines(command, "dead", "--resume").out == "settled\n"
+    assert done_in(home) == did
+
+
+def test_a_session_whose_run_was_cut_off_says_how_to_go_on(cut_off: Callable[..., str], tenlines: Tenlines) -> None:
+    cut_off("dead", DEAD, session="trip", turn=1)
+    done = tenlines("run", "x", "--session", "trip", "--model", "http://127.0.0.1:1/v1#x")
+    assert done.code == 2
+    assert done.err.endswith(": tenlines resume dead\n")
 
 
 # --- resume --all -------------------------------------------------------------------------------------
@@ -258,5 +279,5 @@ def test_a_session_that_waits_is_busy_and_says_what_to_do(home: Path, tenlines: 
     assert done.code == 2
     assert "busy" in done.err
     assert "approve or deny" in done.err
-    assert "tenlines show " in done.err
+    assert "tenlines pending " in done.err
     assert len(tenlines("runs").out.splitlines()) == 2

@@ -57,7 +57,7 @@ def test_it_undoes_the_last_call_first_and_reports(shopped: Path, tenlines: Tenl
     assert "2 calls undone; what still stands: mail" in text
     again = tenlines("undo", "last", "--yes")
     assert again.code == 0
-    assert "did nothing that can be undone" in again.out
+    assert "is left to undo" in again.out
     assert len(done_in(shopped)) == 2
 
 
@@ -93,7 +93,7 @@ def test_a_run_that_did_nothing_has_nothing_to_undo(home: Path, tenlines: Tenlin
     tenlines("run", "x", "--model", server.model)
     done = tenlines("undo", "last")
     assert done.code == 0
-    assert "did nothing that can be undone" in done.out
+    assert "is left to undo" in done.out
 
 
 def test_a_run_that_waits_is_cancelled_and_undone(home: Path, tenlines: Tenlines, server: Any) -> None:

@@ -77,13 +77,14 @@ def approve(
       tenlines approve k2v9 --all --by Carla
       tenlines approve k2v9 2.1 --edit '{"amount": 5}'
     """
+    from tenlines.cli.asking import who
     from tenlines.drivers.decisions import Decision
 
     store = opt.open_existing(journal)
     run_id = opt.find_run(store, run)
     chosen = _chosen(store, run_id, call, all_)
     arguments = None if edit is None else _edited(store, run_id, chosen, edit, tools or ())
-    made = _record(store, run_id, chosen, Decision("allow", _who(by), "", arguments, digest))
+    made = _record(store, run_id, chosen, Decision("allow", who(by), "", arguments, digest))
     _tell(made, journal, json=json, to_stderr=resume)
     if resume:
         raise typer.Exit(_go_on(store, run_id, tools, journal, opt.Output(json, quiet, True)))
@@ -112,21 +113,16 @@ def deny(
       tenlines deny k2v9 2.1 --resume
       tenlines deny k2v9 --all
     """
+    from tenlines.cli.asking import who
     from tenlines.drivers.decisions import Decision
 
     store = opt.open_existing(journal)
     run_id = opt.find_run(store, run)
     chosen = _chosen(store, run_id, call, all_)
-    made = _record(store, run_id, chosen, Decision("deny", _who(by), reason, None, digest))
+    made = _record(store, run_id, chosen, Decision("deny", who(by), reason, None, digest))
     _tell(made, journal, json=json, to_stderr=resume)
     if resume:
         raise typer.Exit(_go_on(store, run_id, tools, journal, opt.Output(json, quiet, True)))
-
-
-def _who(by: str | None) -> str:
-    from tenlines.cli.asking import login_name
-
-    return login_name() if by is None else by
 
 
 def _chosen(store: Journal, run_id: str, call: str | None, all_: bool) -> list[PendingCall]:
@@ -275,5 +271,4 @@ def _go_on(store: Journal, run_id: str, tools: Sequence[str] | None, journal: st
     from tenlines.cli.reopening import Given
     from tenlines.cli.resume import go_on
 
-    no_limits = opt.GivenLimits(None, None, None, None, None, False)
-    return go_on(store, run_id, Given(no_limits, tools=tuple(tools or ()), journal=journal), output)
+    return go_on(store, run_id, Given(opt.NONE_GIVEN, tools=tuple(tools or ()), journal=journal), output)

@@ -50,6 +50,11 @@ def login_name() -> str:
         return ""
 
 
+def who(by: str | None) -> str:
+    """Who decides: as he was named, else by his login."""
+    return login_name() if by is None else by
+
+
 class Asker:
     """Asks about the calls of one run, one by one, and records each decision at once.
 

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from tenlines.agent import Agent
-    from tenlines.cli.asking import Asker
     from tenlines.cli.live import LiveView
 
 WAITS = 5
@@ -100,8 +99,8 @@ class Seat(NamedTuple):
         stopper, known = Stopper(self.control, self._warn), set(self.story.in_doubt)
         try:
             result = self._watch(begin, stopper)
-            if result.status == "awaiting_approval" and (asker := self._asker(agent)):
-                result = self._ask(asker, agent, result, stopper)
+            if result.status == "awaiting_approval" and self.can_ask:
+                result = self._ask(agent, result, stopper)
         except (KeyboardInterrupt, SystemExit) as stop:
             if self.story.start is not None:
                 self.conclude(self.story.machine.result(), journal, known)
@@ -113,9 +112,12 @@ class Seat(NamedTuple):
         self.conclude(result, journal, known)
         return exit_code(result, stopper.signal)
 
-    def _ask(self, asker: Asker, agent: Agent, result: RunResult, stopper: Stopper) -> RunResult:
+    def _ask(self, agent: Agent, result: RunResult, stopper: Stopper) -> RunResult:
         """Let the person decide and the run go on, until it ends or he puts off the rest."""
-        run_id, journal = result.run_id, agent.journal
+        from tenlines.cli.asking import Asker
+
+        assert self.console is not None
+        run_id, journal, asker = result.run_id, agent.journal, Asker(agent, self.console)
         while result.status == "awaiting_approval":
             has_decided = asker.ask(run_id)
             self._catch_up(journal, run_id)
@@ -133,10 +135,12 @@ class Seat(NamedTuple):
         """While it is entered, what is under way is drawn."""
         return nullcontext() if isinstance(self.watcher, Follower) else self.watcher
 
-    def _asker(self, agent: Agent) -> Asker | None:
-        from tenlines.cli.asking import Asker, can_ask
+    @property
+    def can_ask(self) -> bool:
+        """Whether a person is there who sees what is told, and can answer."""
+        from tenlines.cli.asking import can_ask
 
-        return Asker(agent, self.console) if self.console is not None and can_ask() else None
+        return self.console is not None and can_ask()
 
     def _catch_up(self, journal: Journal, run_id: str) -> None:
         """Take in what others recorded of the run: decisions.

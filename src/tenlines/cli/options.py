@@ -148,6 +148,9 @@ class GivenLimits(NamedTuple):
         return msgspec.structs.replace(base, **given) if given else None
 
 
+NONE_GIVEN = GivenLimits(None, None, None, None, None, False)
+
+
 def _number(option: str, text: str, *, whole: bool, least: float) -> float | None:
     """A limit as a person writes it: a number, or `none` for no limit."""
     typed = text.strip().lower().replace("_", "")

@@ -110,7 +110,8 @@ class Page:
             whole = view.full if self.full and view.full else view.text
             self._block(whole or "(nothing)", 4, RESULT_LINES, "dim" if view.outcome == "ok" else "")
         elif not view.waits and not view.notes:
-            self._line(Text("no result was recorded", "yellow"), 4)
+            what = "it has not started" if view.started_at is None else "no result was recorded"
+            self._line(Text(what, "yellow"), 4)
         for note in lines.call_notes(view, full=self.full):
             self._line(note, 4, wrap=True)
         for remark in view.remarks:

@@ -33,7 +33,7 @@ class Given(NamedTuple):
     @property
     def is_nothing(self) -> bool:
         """Whether the run goes on just as it is."""
-        return self[:6] == (opt.GivenLimits(None, None, None, None, None, False), None, (), (), (), None)
+        return self[:6] == (opt.NONE_GIVEN, None, (), (), (), None)
 
 
 def model_of(story: Story, named: str | None, console: Console | None) -> Model:

@@ -91,7 +91,7 @@ def go_on(store: Journal, run_id: str, given: Given, output: opt.Output) -> int:
         ConfigError: Another process works on it, it is answered and something was to be said, or its model or tools
             cannot be had.
     """
-    from tenlines.cli.driving import seat
+    from tenlines.cli.driving import WAITS, seat
     from tenlines.cli.owners import refuse_if_alive
     from tenlines.cli.story import read_story
 
@@ -102,10 +102,14 @@ def go_on(store: Journal, run_id: str, given: Given, output: opt.Output) -> int:
         if story.end is not None and story.end.status == "answered":
             _already_answered(here, run_id, given.say)
             return 0
+        is_idle = given.is_nothing and _only_waits(here)
+        if is_idle and not here.can_ask:
+            here.conclude(story.machine.result(), given.journal, story.in_doubt)
+            return WAITS
         agent = _agent(here, store, given)
         if given.say is not None:
             here.control.say(given.say)
-        if given.is_nothing and _only_waits(here):
+        if is_idle:
             return here.drive(agent, story.machine.result, given.journal)
         limits = given.limits.over(story.machine.state.limits)
         return here.drive(

@@ -166,8 +166,17 @@ def _begin(agent: Agent, task: str, session: str | None, control: Control, journ
     try:
         return Session(agent, session).run_sync(task, control=control, raise_on_stop=False)
     except SessionBusy as busy:
-        shown = command("show", [busy.run_id] if busy.run_id else ["last"], journal)
-        raise ConfigError(f"{busy}: {shown}") from busy
+        raise ConfigError(f"{busy}: {_way_out(agent, session, journal)}") from busy
+
+
+def _way_out(agent: Agent, session: str, journal: str | None) -> str:
+    """The command that helps with a conversation that is busy."""
+    from tenlines.cli.owners import is_gone
+
+    last = agent.journal.runs(1, session=session)[0]
+    if last.status == "awaiting_approval":
+        return command("pending", [last.run_id], journal)
+    return command("resume" if last.status == "open" and is_gone(last.owner) else "show", [last.run_id], journal)
 
 
 def read_task(typed: str) -> str:

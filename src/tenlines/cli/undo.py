@@ -60,6 +60,7 @@ def undo(
       tenlines undo k2v9
       tenlines undo k2v9 --yes --reason "Ordered by mistake." --json
     """
+    from tenlines.cli.asking import who
     from tenlines.cli.driving import seat
     from tenlines.cli.owners import refuse_if_alive
     from tenlines.cli.story import read_story
@@ -77,7 +78,7 @@ def undo(
             raise typer.Exit(0)
         if not yes:
             _confirm(run_id, plan, by_terminal=not (quiet or json))
-        result = _undo(here, store, loaded, (_who(by), reason))
+        result = _undo(here, store, loaded, (who(by), reason))
         raise typer.Exit(_report(here.out, result, {one.spec.name for one in loaded if one.spec.undoable}, json=json))
 
 
@@ -140,12 +141,6 @@ def _undo(here: Seat, store: Journal, tools: list[Any], asked: tuple[str, str]) 
         raise typer.Exit(130) from None
 
 
-def _who(by: str | None) -> str:
-    from tenlines.cli.asking import login_name
-
-    return login_name() if by is None else by
-
-
 # --- what is said ---------------------------------------------------------------------------------------
 
 
@@ -173,7 +168,7 @@ def _write_plan(console: Console, run_id: str, plan: Plan) -> None:
     from tenlines.cli.lines import put
 
     if not plan.undo:
-        put(console, Text(f"run {run_id} did nothing that can be undone", "bold"))
+        put(console, Text(f"nothing of run {run_id} is left to undo", "bold"))
     else:
         put(console, Text(f"of run {run_id}, in this order, would be undone:", "bold"), wrap=True)
     for one in plan.undo:
