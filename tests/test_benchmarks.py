@@ -41,3 +41,16 @@ def test_the_protocol_script_prints_its_tables_and_memory_does_not_grow_with_the
     ]
     growth = next(value for name, value in report["verdicts"].items() if name.startswith("growth"))
     assert growth < 3  # a file that is held takes several times its size
+
+
+@pytest.mark.slow
+def test_the_journal_script_prints_its_tables_and_a_late_step_costs_what_an_early_one_does(tmp_path: Path) -> None:
+    out = tmp_path / "figures.json"
+    words = [sys.executable, str(FOLDER / "journal.py"), "--quick", "--out", str(out)]
+    run = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert "against the targets" in run.stdout
+    report = json.loads(out.read_text())
+    assert [row["at step"] for row in report["growth"]] == [10, 100, 1_000]
+    assert report["resume"][0]["events"] == 3_998
+    assert len(report["verdicts"]) == 4
+    assert report["verdicts"]["cost of a step, last place over first"] < 3  # what grows with the run would be far more

@@ -20,7 +20,7 @@ _SYNCHRONOUS = {"process": "NORMAL", "power": "FULL"}
 _MOST_IDLE = 4
 """Reading connections that are kept open for the next reader."""
 _RETRY_S = 0.005
-_CHECKPOINT_PAGES = 4000
+_CHECKPOINT_PAGES = 8000
 """Pages in the log from which they are moved into the file: each time costs two waits for the disk."""
 
 T = TypeVar("T")
