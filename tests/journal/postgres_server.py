@@ -118,9 +118,14 @@ class PostgresServer:
     def kill_hard(self) -> None:
         """Kill all of its processes at once, as if its machine had gone down. `start` brings it back."""
         if self._process is not None:
-            self._process.send_signal(signal.SIGSTOP)  # so that it begins no more of them
-            for child in psutil.Process(self._process.pid).children(recursive=True):
+            server = psutil.Process(self._process.pid)
+            server.suspend()  # so that it begins no more of them
+            _wait(lambda: server.status() == psutil.STATUS_STOPPED, lambda: "Postgres could not be halted")
+            children = server.children(recursive=True)
+            for child in children:
                 child.kill()
+            # One that still ends holds the memory of the old server, and the new one would not start.
+            _wait(lambda: all(map(_is_dead, children)), lambda: "the processes of Postgres do not end")
         self._end(signal.SIGKILL)
 
     def restart(self, *, hard: bool = False) -> None:
@@ -218,6 +223,13 @@ def _free_port() -> int:
                 continue
             return port
     raise RuntimeError("no free port between 20000 and 32000")
+
+
+def _is_dead(process: psutil.Process) -> bool:
+    try:
+        return process.status() in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
+    except psutil.NoSuchProcess:
+        return True
 
 
 def _wait(is_so: Callable[[], bool], otherwise: Callable[[], str]) -> None:
