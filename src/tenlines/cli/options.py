@@ -70,7 +70,9 @@ By: TypeAlias = Annotated[
 JournalName: TypeAlias = Annotated[
     str | None,
     typer.Option(
-        "--journal", metavar="FILE", help="Where runs are recorded. [$TENLINES_JOURNAL, or your state folder]"
+        "--journal",
+        metavar="FILE",
+        help="Where runs are recorded: a file, or postgresql://... [$TENLINES_JOURNAL, or your state folder]",
     ),
 ]
 OneObject: TypeAlias = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
