@@ -526,6 +526,15 @@ def test_a_name_of_another_kind_is_a_mistake_of_the_user() -> None:
         open_journal("memory", durability="power")
 
 
+def test_the_default_may_be_a_database_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TENLINES_JOURNAL", "mysql://here/runs")
+    with pytest.raises(ConfigError, match="mysql://"):
+        open_journal()
+    monkeypatch.setenv("TENLINES_JOURNAL", "postgresql://here/runs")
+    with pytest.raises(ConfigError, match="Postgres waits for the server"):
+        open_journal(durability="process")
+
+
 def test_postgres_is_asked_for_where_its_package_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(ConfigError, match=r"tenlines\[postgres\]"):

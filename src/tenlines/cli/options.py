@@ -233,13 +233,14 @@ def journal_file(name: str | None) -> Path | None:
     Raises:
         JournalError: There is none.
     """
-    from tenlines.journal import default_path
+    from tenlines.journal import default_journal
 
+    name = default_journal() if name is None else name
     if name == "memory":
         raise ConfigError(f"--journal {name}: name the file that the run was recorded in")
-    if name is not None and "://" in name:
+    if "://" in name:
         return None
-    path = default_path() if name is None else Path(name).expanduser()
+    path = Path(name).expanduser()
     if not path.exists():
         raise NoJournal(f'there is no journal {path} yet; `tenlines run "..."` starts one')
     return path

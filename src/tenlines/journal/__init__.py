@@ -14,23 +14,20 @@ from tenlines.ports import Journal
 _POSTGRES = ("postgresql://", "postgres://")
 
 
-def default_path() -> Path:
-    """Where runs are journalled when nothing else is said.
+def default_journal() -> str:
+    """Where runs are journalled when nothing else is said: a file, or a database.
 
     `$TENLINES_JOURNAL`, else `tenlines/journal.db` in `$XDG_STATE_HOME`, else in `~/.local/state`.
     """
-    named = os.environ.get("TENLINES_JOURNAL")
-    if named:
-        return Path(named).expanduser()
     state = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
-    return Path(state).expanduser() / "tenlines" / "journal.db"
+    return os.environ.get("TENLINES_JOURNAL") or str(Path(state) / "tenlines" / "journal.db")
 
 
 def open_journal(name: str | Path | None = None, *, durability: Literal["process", "power"] | None = None) -> Journal:
     """The journal of that name.
 
     Args:
-        name: A file; None for the default file; `memory`; or a database, `postgresql://USER@HOST/NAME`.
+        name: A file; None for the default (`default_journal`); `memory`; or a database, `postgresql://USER@HOST/NAME`.
         durability: What committed events survive: the death of the `process`, or a `power` cut as well. None is the
             store's own: a file survives the process, Postgres both.
 
@@ -39,7 +36,7 @@ def open_journal(name: str | Path | None = None, *, durability: Literal["process
         MissingExtra: The database needs a package that is not installed.
         JournalError: The journal cannot be opened, or is none.
     """
-    text = str(name)
+    text = default_journal() if name is None else str(name)
     if text == "memory":
         _refuse(durability, None, "a journal in memory is gone when the process ends")
         return MemoryJournal()
@@ -48,12 +45,11 @@ def open_journal(name: str | Path | None = None, *, durability: Literal["process
             durability, "power", "a journal in Postgres waits for the server, which decides when an event is durable"
         )
         return _postgres(text)
-    if isinstance(name, str) and "://" in name:
-        raise ConfigError(f"a journal at {name.split('://')[0]}:// is not supported; name a file, or postgresql://...")
+    if "://" in text and not isinstance(name, Path):
+        raise ConfigError(f"a journal at {text.split('://')[0]}:// is not supported; name a file, or postgresql://...")
     from tenlines.journal.sqlite import SqliteJournal
 
-    path = default_path() if name is None else Path(name).expanduser()
-    return SqliteJournal(path, durability=durability or "process")
+    return SqliteJournal(Path(text).expanduser(), durability=durability or "process")
 
 
 def _postgres(address: str) -> Journal:
