@@ -13,7 +13,7 @@ KINDS: tuple[type[msgspec.Struct], ...] = get_args(effects.Effect)
 
 
 def test_the_union_holds_every_effect() -> None:
-    parts = {effects.RunnableCall, effects.Refusal}
+    parts = {effects.RunnableCall, effects.Refusal, effects.Question}
     structs = {one for one in vars(effects).values() if isinstance(one, type) and one.__module__ == effects.__name__}
     assert structs - parts == set(KINDS)
 
