@@ -109,6 +109,7 @@ def test_a_run_is_recorded_once_and_replayed_from_then_on(
         ]
     )
     assert "replaying.py" not in failed.stdout.str()
+    assert "recordings.py" not in failed.stdout.str()
 
     pytests.runpytest_inprocess("-q", "--tenlines-record").assert_outcomes(passed=3)
     assert trail(pytests.path).count("tool") == 4
