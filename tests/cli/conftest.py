@@ -21,6 +21,11 @@ from typing import Any
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))  # what the tests of the commands share: `import spoiled`
+sys.path.insert(0, str(Path(__file__).parent.parent / "journal"))  # runs to put into journals, and a Postgres
+
+from postgres_server import postgres_server
+
+__all__ = ["postgres_server"]
 
 TOOLS = '''
 import os, pathlib, time

@@ -35,7 +35,7 @@ def test_every_command_is_on_the_page() -> None:
     from tenlines.cli.app import app
 
     shown = {found[2] for found in BLOCK.finditer(PAGE.read_text())}
-    names = {f"tenlines {one.callback.__name__}" for one in app.registered_commands if one.callback is not None}
+    names = {f"tenlines {one.name or one.callback.__name__}" for one in app.registered_commands if one.callback}
     assert shown == {"tenlines", *names}
 
 

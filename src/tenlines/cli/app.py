@@ -9,8 +9,12 @@ import typer
 from tenlines.cli.approve import approve, deny
 from tenlines.cli.check import check
 from tenlines.cli.convert import convert
+from tenlines.cli.doctor import doctor
+from tenlines.cli.export import export
 from tenlines.cli.fork import fork
+from tenlines.cli.importing import import_
 from tenlines.cli.pending import pending
+from tenlines.cli.prune import prune
 from tenlines.cli.repair import repair
 from tenlines.cli.resume import resume
 from tenlines.cli.rules import rules
@@ -52,6 +56,7 @@ def tenlines(
       tenlines resume --all
       tenlines approve last --resume
       tenlines undo last --dry-run
+      tenlines doctor
       tenlines check session.json --for anthropic
       tenlines repair session.json -o mended.json
       tenlines convert session.json --to gemini -o request.json
@@ -88,6 +93,10 @@ app.command(short_help="Forbid calls that wait.")(deny)
 app.command(short_help="Take back what a run did.")(undo)
 app.command(short_help="List the recorded runs.")(runs)
 app.command(short_help="Show a run: steps, calls, results, what it used.")(show)
+app.command(short_help="Look for damage in the journal, and save what is left of it.")(doctor)
+app.command(short_help="Delete runs that ended long ago.")(prune)
+app.command(short_help="Write a run as a file.")(export)
+app.command("import", short_help="Put a run from such a file into the journal.")(import_)
 app.command(short_help="Say what a provider would refuse in a transcript.")(check)
 app.command(short_help="Mend a transcript, and show every change.")(repair)
 app.command(short_help="Write a transcript in another provider's format.")(convert)

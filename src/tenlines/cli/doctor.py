@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Runs = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[RUN]...", help="Look at these runs alone; else at everything.", show_default=False),
+    typer.Argument(metavar="RUN", help="Look at these runs alone; else at everything.", show_default=False),
 ]
 Recover = Annotated[
     str | None,
@@ -32,6 +32,10 @@ Recover = Annotated[
 Kind: TypeAlias = Literal["damage", "remark", "crashed", "disk"]
 LITTLE_SPACE = 50_000_000
 """Bytes on the disk of the journal from which on it is time to make room."""
+
+
+SMALLEST = 512
+"""Bytes of the smallest database."""
 
 
 class Trouble(NamedTuple):
@@ -85,8 +89,8 @@ def _examine(name: str | None, typed: Sequence[str], *, json: bool) -> int:
 
     path = opt.journal_file(name)
     facts = {} if path is None else file_facts(path)
-    if path is not None and not facts["bytes"]:
-        return _report(name, facts, _about_empty(path), json=json)
+    if path is not None and facts["bytes"] < SMALLEST:
+        return _report(name, facts, _about_nothing(path, facts["bytes"]), json=json)
     try:
         store = cast("KeptJournal", open_journal(path or name))
     except JournalError as error:
@@ -210,9 +214,15 @@ def _disk(facts: dict[str, Any]) -> Iterator[Trouble]:
         yield Trouble("disk", "", what, "make room, or delete old runs: tenlines prune --older-than 30d")
 
 
-def _about_empty(path: Path) -> list[Trouble]:
-    what = f"{path} is empty: it holds no journal"
-    return [Trouble("damage", "", what, "if there were runs in it, they are lost; else `tenlines run` begins it")]
+def _about_nothing(path: Path, count: int) -> list[Trouble]:
+    from tenlines.cli.keeping import size
+
+    what = f"{path} has {size(count)}: it holds no journal"
+    return [
+        Trouble(
+            "damage", "", what, "if there were runs in it, they are lost; else remove it, and `tenlines run` begins one"
+        )
+    ]
 
 
 # --- what cannot be read --------------------------------------------------------------------------------

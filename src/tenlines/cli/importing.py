@@ -34,11 +34,11 @@ def import_(file: File, recover: Recover = False, journal: opt.JournalName = Non
       tenlines import cut.jsonl --recover --journal saved.db
       ssh web-2 tenlines export k2v9 | tenlines import -
     """
-    from tenlines.journal import open_journal
+    from tenlines.journal import default_journal, open_journal
     from tenlines.journal.files import import_run
     from tenlines.journal.summary import summarise
 
-    if journal == "memory":
+    if (journal or default_journal()) == "memory":
         raise ConfigError("--journal memory: name a file or a database that keeps the run")
     found = _read(file, recover)
     with closing(cast("KeptJournal", open_journal(journal))) as store:

@@ -71,4 +71,4 @@ def put_facts(console: Console, facts: Iterable[tuple[str, str]]) -> None:
     from tenlines.cli.screen import clean
 
     for name, said in facts:
-        put(console, Text(f"{name:<12}", "dim").append(clean(said), "default"), wrap=True)
+        put(console, Text().append(f"{name:<12}", "dim").append(clean(said)), wrap=True)

@@ -130,7 +130,9 @@ def _chosen(lines: Sequence[RunSummary], before: float, statuses: frozenset[str]
     """
     newest = {one.run_id for one in sorted(lines, key=lambda one: -one.last_at)[:keep]}
     chosen = {
-        one.run_id: one for one in lines if one.status in statuses and one.last_at < before and one.run_id not in newest
+        one.run_id: one
+        for one in reversed(lines)
+        if one.status in statuses and one.last_at < before and one.run_id not in newest
     }
     sessions: dict[str, list[RunSummary]] = {}
     for one in lines:
@@ -210,11 +212,13 @@ def _parts(lines: Sequence[RunSummary]) -> Iterator[tuple[int, Sequence[RunSumma
 
 
 def _give_back(path: Path) -> Room:
+    from tenlines.cli.keeping import watched
     from tenlines.journal.sqlite_upkeep import give_back
 
     before = path.stat().st_size
     try:
-        given, problem = give_back(path), ""
+        with watched("making the file smaller"):
+            given, problem = give_back(path), ""
     except JournalError as error:
         given, problem = "little", str(error)
     except KeyboardInterrupt:
