@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal, TypeAlias, TypeVar
 
-from tenlines.errors import JournalError
+from tenlines.errors import JournalError, JournalFormatError
 from tenlines.journal.migrations import layout_of, migrate
 from tenlines.journal.sqlite_errors import is_locked, journal_error
 
@@ -22,6 +22,9 @@ _MOST_IDLE = 4
 _RETRY_S = 0.005
 _CHECKPOINT_PAGES = 8000
 """Pages in the log from which they are moved into the file: each time costs two waits for the disk."""
+
+_SMALLEST = 512
+"""Bytes of the smallest database: SQLite would write a new one over any file that has fewer."""
 
 T = TypeVar("T")
 
@@ -141,6 +144,8 @@ class SqliteFile:
             if not self._place.exists():
                 # Transcripts hold what tools returned: nobody else's business.
                 os.close(os.open(self._place, os.O_CREAT | os.O_RDWR, 0o600))
+        if 0 < self._place.stat().st_size < _SMALLEST:
+            raise JournalFormatError(f"{self.path} is too short to be a journal: name another file with --journal")
         connection = self._connect()
         try:
             layout_of(connection, self.path)  # nothing is changed in a file that is no journal
