@@ -39,7 +39,7 @@ def problems_of(case: Case, journal: Journal, task: str, before: Sequence[AnyEve
         wrong.append(f"it ended as {result.status} ({result.reason}), the list says {run.status}")
     if result.status == "answered" and result.answer != answer_to(result.messages):
         wrong.append(f"the answer is {result.answer!r}")
-    wrong += _of_transcript(result.messages)
+    wrong += problems_of_transcript(result.messages)
     doubts = doubts_of(log)
     for record in result.calls:
         wrong += [f"{record.name} {record.step}.{record.position}: {one}" for one in _of_call(record, done, doubts)]
@@ -79,7 +79,7 @@ def doubts_of(log: Sequence[AnyEvent]) -> dict[Place, str]:
     return doubts
 
 
-def _of_transcript(messages: Sequence[Message]) -> Iterator[str]:
+def problems_of_transcript(messages: Sequence[Message]) -> Iterator[str]:
     """Behind each reply stands one result for each of its calls, in order."""
     open_calls: list[str] = []
     for one in messages:

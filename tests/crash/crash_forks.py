@@ -9,7 +9,6 @@ import gc
 import itertools
 import json
 import os
-import select
 import signal
 import sys
 import traceback
@@ -64,9 +63,9 @@ class Child:
             else:
                 return
 
-    def has_said(self, within_s: float) -> bool:
-        """Wait until it has said something more, or has ended; False when the time is over first."""
-        return b"\n" in self._text or bool(select.select([self._pipe], [], [], within_s)[0])
+    def hear(self) -> Any:
+        """The next thing that it says; {} when it has ended."""
+        return next(self.lines(), {})
 
     def kill(self) -> None:
         """As `kill -9` does."""

@@ -193,10 +193,11 @@ class Script:
         return self._next(request.messages)
 
     def _next(self, messages: Sequence[Message]) -> Reply:
-        step = sum(isinstance(one, Assistant) for one in messages)
+        begin = max(place for place, one in enumerate(messages) if isinstance(one, User))
+        step = sum(isinstance(one, Assistant) for one in messages[begin:])
         if step == len(self._replies):
             return Reply(answer_to(messages))
-        task = next(one.text for one in messages if isinstance(one, User))
+        task = messages[begin].text
         names = enumerate(self._replies[step])
         return Reply(calls=tuple(ToolCall(f"c{n}", name, _item(task, step, n)) for n, name in names))
 
