@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any, NamedTuple, cast
 
 import msgspec
 
@@ -42,6 +43,13 @@ class Ended(NamedTuple):
 
     value: Any = None
     error: BaseException | None = None
+
+    def passed_on(self) -> BaseException:
+        """What it raised; Ctrl-C is raised once more, since it is meant for the program."""
+        assert self.error is not None
+        if isinstance(self.error, KeyboardInterrupt):
+            raise self.error
+        return self.error
 
 
 class Running(NamedTuple):
@@ -115,12 +123,10 @@ def ended(tool: ToolPort, call: RunnableCall, end: Ended, remarks: tuple[str, ..
     """A tool came back: with a value, or with an exception of any kind."""
     if end.error is not None:
         return _raised(tool, call, end.error)
-    try:
-        parts, truncated, shown, original, full, more = tool.render(end.value)
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # noqa: BLE001  # turning a value into text runs foreign code (a __str__, a hook)
-        return _raised(tool, call, error, "ran, but its result could not be shown")
+    rendered = attempt(partial(tool.render, end.value))  # foreign code: a __str__, a hook
+    if rendered.error is not None:
+        return _raised(tool, call, rendered.passed_on(), "ran, but its result could not be shown")
+    parts, truncated, shown, original, full, more = rendered.value
     fields: dict[str, Any] = {"step": call.step, "position": call.position, "parts": parts}
     if truncated:
         fields.update(truncated=True, shown_chars=shown, original_chars=original, full=full)
@@ -249,13 +255,13 @@ def deadline_of(tool: ToolPort, now: float, run_deadline: float | None) -> float
 
 def check(tool: ToolPort, call: RunnableCall) -> Bound | Invalid:
     """Ask the tool whether it takes these arguments. Nothing has run yet."""
-    try:
-        return tool.check(call.arguments)
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # noqa: BLE001  # validators are foreign code
-        what = f"{type(error).__name__}: {_message(error)}"
-        return Invalid(f"{call.name} did not run: its arguments could not be checked: {what}")
+    end = attempt(partial(tool.check, call.arguments))  # validators are foreign code
+    if end.error is None:
+        return cast(Bound | Invalid, end.value)
+    error = end.passed_on()
+    return Invalid(
+        f"{call.name} did not run: its arguments could not be checked: {type(error).__name__}: {_message(error)}"
+    )
 
 
 def attempt(call: Callable[[], Any]) -> Ended:
