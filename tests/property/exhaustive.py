@@ -219,6 +219,7 @@ OF_LEAVE_ALPHABET: dict[str, Letter] = {
     "allow 0": _answer(0, verdict="allow"),
     "allow 0, for a while": _answer(0, verdict="allow", expires_at=160.0),
     "allow 0, edited": _answer(0, verdict="allow", arguments='{"n":2}'),
+    "allow 0, late": lambda run, stamp: _answer(0, verdict="allow")(run, {**stamp, "at": stamp["at"] + 100}),
     "deny 0": _answer(0, verdict="deny"),
     "allow 1": _answer(1, verdict="allow"),
     "allow 1, meaning 0": _answer(1, 0, verdict="allow"),
@@ -248,6 +249,10 @@ SCENES: dict[str, tuple[str, ...]] = {
     "in doubt": ("ask", "call wire and pay", "allow 1", "start 0", "resume"),
     "in doubt, of what was allowed": ("ask", "call pay and look", "allow 0, edited", "start 0", "resume"),
     "stopped": ("ask", "call wire and pay", "allow 1", "start 0", "return 0", "start 1", "return 1", "stop"),
+    "undone": (
+        *("ask", "call wire and pay", "allow 1", "start 0", "return 0", "start 1", "return 1", "stop"),
+        *("undo, next", "undone", "undo, next", "not undone", "end"),
+    ),
     "ended": (
         "ask",
         "call wire and pay",
@@ -283,6 +288,7 @@ CASES = (
     ("in doubt", 4, 4),
     ("in doubt, of what was allowed", 3, 5),
     ("stopped", 3, 6),
+    ("undone", 3, 4),
     ("ended", 4, 6),
 )
 """Scene, settings, depth: as deep as about a minute allows for all together."""

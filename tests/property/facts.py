@@ -58,6 +58,8 @@ class CallFacts(msgspec.Struct):
     """Arguments that somebody put in place."""
     start: Start | None = None
     """How things stood when it started last."""
+    decision: Decision | None = None
+    """How things stood when somebody decided last."""
     outcome: str = ""
     parts: tuple[Part, ...] = ()
 
@@ -110,6 +112,14 @@ class Start(msgspec.Struct, frozen=True):
     verdict: str
     to_person: bool
     was_refused: bool
+
+
+class Decision(msgspec.Struct, frozen=True):
+    """How things stood when somebody decided about a call."""
+
+    question: ev.ApprovalAsked | None
+    leave: ev.ApprovalGiven | None
+    was_paused: bool
 
 
 class Facts(msgspec.Struct):
@@ -382,6 +392,7 @@ class Facts(msgspec.Struct):
 
     def _on_ApprovalGiven(self, event: ev.ApprovalGiven) -> None:
         call = self.open[event.position]
+        call.decision = Decision(call.question, call.leave, self.ended is not None)
         call.forget()
         if event.verdict == "deny":
             call.denied = True
@@ -401,6 +412,7 @@ class Facts(msgspec.Struct):
     def _on_UndoStarted(self, event: ev.UndoStarted) -> None:
         if not self.undoing:
             self.undoing, self.tried = True, set()
+        assert self.in_undo is None, "a compensation started beside another"
         self.in_undo = (event.step, event.position)
 
     def _on_CallUndone(self, event: ev.CallUndone) -> None:

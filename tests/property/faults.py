@@ -30,9 +30,9 @@ def quick_check(walks: int = 700, depth: int = 3) -> None:
             for event in world.hostile():
                 world.run.refuse(event)
             world.drive()
+    check_work(20, 200)
     for seed in range(walks):
         walk(seed)
-    check_work(20, 200)
     for name, settings, _ in CASES:
         for _ in enumerate_all(scene(name, STARTS[settings]), depth):
             pass

@@ -227,10 +227,10 @@ LEAVE: tuple[Fault, ...] = (
     ),
     Fault("undo: a paused run can be undone", U, "    if state.exchange is not None:\n", "    if False:\n"),
     Fault(
-        "undo: a run that is undone goes on",
-        M,
-        "ev.StepStarted: (_READY,",
-        "ev.StepStarted: ((*_READY, Phase.UNDOING),",
+        "undo: whoever takes it over goes on with the run",
+        E,
+        "    if state.phase is Phase.UNDOING:\n",
+        "    if False:\n",
     ),
     Fault(
         "undo: ends otherwise than it had",

@@ -97,6 +97,24 @@ def nothing_guarded_starts_without_leave(run: Checked) -> None:
             assert not call.is_unsettled, "a call in doubt would run again"
 
 
+def only_an_open_question_is_answered(run: Checked) -> None:
+    """Once, in time, and by the policy alone where no person was asked."""
+    event = run.event
+    if not isinstance(event, ev.ApprovalGiven):
+        return
+    call = run.facts.open[event.position]
+    assert call.decision is not None
+    question, leave, was_paused = call.decision.question, call.decision.leave, call.decision.was_paused
+    assert not holds(leave, event.at), "decided about twice"
+    if was_paused or call.to_person:
+        assert question is not None, "nobody was asked"
+        assert holds(question, event.at), "the answer came too late"
+    late = (question is not None or leave is not None) and not holds(question, event.at)
+    assert not late or event.by == "policy", "the answer came too late"
+    stood_for = QUESTIONS.get(event.digest)
+    assert stood_for is None or stood_for[1] == call.place, "an answer about another call"
+
+
 def a_denied_call_is_told_as_denied(run: Checked) -> None:
     if not isinstance(run.event, ev.CallFailed | ev.CallAbandoned | ev.CallReturned | ev.CallTimedOut):
         return
@@ -263,6 +281,7 @@ def nobody_waits_in_vain(run: Checked) -> None:
 
 LAWS_OF_LEAVE = (
     nothing_guarded_starts_without_leave,
+    only_an_open_question_is_answered,
     a_denied_call_is_told_as_denied,
     what_has_to_be_asked_is_asked_first,
     a_run_pauses_only_where_people_have_to_decide,

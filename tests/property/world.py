@@ -274,13 +274,13 @@ class World:
     def decide_or_undo(self) -> None:
         """Of a run that has ended, people decide what waits, or take back what it did."""
         facts = self.run.facts
+        if self.chooser.pick((True, False, False, False)):
+            self.pass_time()
         waiting = [one for one in facts.open if one.question is not None and not one.outcome and not one.is_refused]
         asked = [(one, one.question) for one in waiting if one.question and holds(one.question, self.now)]
         if asked:
             call, question = self.chooser.pick(asked)
-            said = self.chooser.pick(
-                ("allow", "allow", "deny") if call.to_person else ("allow", "allow", "edit", "deny")
-            )
+            said = self.chooser.pick(("allow", "allow", "deny", "deny" if call.to_person else "edit"))
             lasts = self.chooser.pick((None, None, self.now + 5.0))
             place = {"step": call.step, "position": call.position}
             self.give(**place, digest=question.digest, said=said, by=self.chooser.pick(("ann", "")), expires_at=lasts)
