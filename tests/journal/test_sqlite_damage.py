@@ -176,6 +176,7 @@ BREAKS: dict[str, tuple[str, int]] = {
     "the first event is missing": ("DELETE FROM events WHERE run_id = 'r1' AND seq = 0", 9),
     "an event was changed": ("UPDATE events SET body = replace(body, 'r1 5', 'r1 6') WHERE seq = 5", 9),
     "an event is of another place": ("UPDATE events SET seq = 10 WHERE run_id = 'r1' AND seq = 5", 9),
+    "the last event is at no place": ("UPDATE events SET seq = x'09' WHERE run_id = 'r1' AND seq = 9", 9),
     "an event has another time": ("UPDATE events SET at = 99 WHERE run_id = 'r1' AND seq = 5", 9),
     "an event has another kind": ("UPDATE events SET type = 'RunEnded' WHERE run_id = 'r1' AND seq = 5", 9),
     "an event is of another format": ("UPDATE events SET schema = 2 WHERE run_id = 'r1' AND seq = 5", 9),

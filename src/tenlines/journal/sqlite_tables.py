@@ -150,10 +150,12 @@ def delete(connection: sqlite3.Connection, run_id: str, events: int | None) -> b
 
 
 def count(connection: sqlite3.Connection, run_id: str) -> Count:
-    """How many events a run has, by both tables, at one moment."""
+    """How many events a run has, by both tables, at one moment. What is no number, in a damaged file, counts as -1."""
     query = "SELECT (SELECT events FROM runs WHERE run_id = ?1), (SELECT max(seq) FROM events WHERE run_id = ?1)"
-    by_line, last = connection.execute(query, (run_id,)).fetchone()
-    return Count(by_line, 0 if last is None else last + 1)
+    by_line, last = (
+        one if one is None or isinstance(one, int) else -1 for one in connection.execute(query, (run_id,)).fetchone()
+    )
+    return Count(by_line, 0 if last is None else last + 1 if last >= 0 else -1)
 
 
 def rows(connection: sqlite3.Connection, run_id: str, first: int, end: int) -> list[Row]:
