@@ -25,7 +25,8 @@ class CuttingProxy:
     def __init__(self, to: int) -> None:
         self.to = to
         self.messages, self.is_deaf, self.has_cut = 0, False, threading.Event()
-        self._cuts: list[Cut] = []
+        self._cut: Cut | None = None
+        self._is_deaf_then = False
         proxy = self
 
         class Line(BaseRequestHandler):
@@ -53,43 +54,47 @@ class CuttingProxy:
     def cut(self, when: Cut, *, then_be_deaf: bool = False) -> None:
         """Cut the line of whoever sends the next message."""
         self.has_cut.clear()
-        self._is_deaf_then = then_be_deaf
-        self._cuts.append(when)
+        self._is_deaf_then, self._cut = then_be_deaf, when
 
     def serve(self, client: socket.socket) -> None:
         """One client, until either side ends."""
-        dropped = threading.Event()
         try:
             server = socket.create_connection(("127.0.0.1", self.to))
         except ConnectionError:
             return
-        answers = threading.Thread(target=_pass_answers, args=(server, client, dropped), daemon=True)
+        is_dropped = threading.Event()
+        answers = threading.Thread(target=_pass_answers, args=(server, client, is_dropped), daemon=True)
         answers.start()
-        with server, contextlib.suppress(OSError):
-            while message := client.recv(1 << 20):
-                self.messages += 1
-                how = self._cuts.pop() if self._cuts else None
-                if how == "after":
-                    dropped.set()
-                if how != "before":
-                    server.sendall(message)
-                if how == "after":
-                    answers.join()
-                if how is not None:
-                    self.is_deaf = self._is_deaf_then
-                    break
-            _end(server)
+        was_cut = self._pass_messages(client, server, is_dropped)
+        _end(server)
         _end(client)
         answers.join()
-        if how is not None:
+        server.close()
+        if was_cut:
             self.has_cut.set()
 
+    def _pass_messages(self, client: socket.socket, server: socket.socket, is_dropped: threading.Event) -> bool:
+        """Returns whether the line is to be cut."""
+        with contextlib.suppress(OSError):
+            while message := client.recv(1 << 20):
+                self.messages += 1
+                how, self._cut = self._cut, None
+                if how is not None:
+                    self.is_deaf = self._is_deaf_then
+                if how == "after":
+                    is_dropped.set()  # a message may come in pieces: they are passed on until there is an answer
+                if how != "before":
+                    server.sendall(message)
+                if how in ("before", "during"):
+                    return True
+        return is_dropped.is_set()
 
-def _pass_answers(server: socket.socket, client: socket.socket, dropped: threading.Event) -> None:
+
+def _pass_answers(server: socket.socket, client: socket.socket, is_dropped: threading.Event) -> None:
     with contextlib.suppress(OSError):
-        while (answer := server.recv(1 << 20)) and not dropped.is_set():
+        while (answer := server.recv(1 << 20)) and not is_dropped.is_set():
             client.sendall(answer)
-    _end(client)
+    _end(client)  # which ends the waiting for its messages too
 
 
 def _end(line: socket.socket) -> None:

@@ -73,13 +73,12 @@ def test_tables_of_a_newer_version_are_left_alone(journal: PostgresJournal, post
         PostgresJournal(postgres_address)
 
 
-def test_each_schema_is_a_journal_of_its_own(postgres_address: str) -> None:
-    run(postgres_address, "CREATE SCHEMA one; CREATE SCHEMA two")
-    one, two = (PostgresJournal(f"{postgres_address}?options=-csearch_path%3D{name}") for name in ("one", "two"))
+def test_each_schema_is_a_journal_of_its_own(postgres_server: PostgresServer) -> None:
+    one, two = (PostgresJournal(postgres_server.new_schema()) for _ in range(2))
     put(one, "r1", *log("r1"))
     put(two, "r1", *log("r1", 5))
     assert (len(list(one.read("r1"))), len(list(two.read("r1")))) == (3, 5)
-    assert run(postgres_address, "SELECT to_regclass('public.tenlines_runs')") == [(None,)]
+    assert postgres_server.run("SELECT to_regclass('public.tenlines_runs')") == [(None,)]
     one.close()
     two.close()
 
@@ -90,7 +89,7 @@ def test_a_database_that_does_not_keep_text_as_utf_8_is_refused(postgres_server:
         PostgresJournal(postgres_server.address("plain"))
 
 
-def test_a_user_without_rights_is_told_so(journal: PostgresJournal, postgres_server: PostgresServer) -> None:
+def test_a_user_without_rights_is_told_so(postgres_server: PostgresServer) -> None:
     address = postgres_server.new_database()
     postgres_server.run("DO $$ BEGIN CREATE ROLE guest LOGIN PASSWORD 'x'; EXCEPTION WHEN others THEN NULL; END $$")
     guests = address.replace(f"tenlines:{PASSWORD}@", "guest:x@")
