@@ -299,7 +299,7 @@ class Journal(Protocol):
         ...
 
     def read(self, run_id: str, from_seq: int = 0) -> Iterator[AnyEvent]:
-        """The events of a run, in order.
+        """The events of a run, in order, as they come out of the text that they were written as (`codec.decode`).
 
         Raises:
             RunNotFound: There is no such run.

@@ -73,7 +73,7 @@ def open_for(state: State, reply: Reply) -> None:
         exchange.stop = Stop("max_steps", block)
     elif reply.stop == "malformed_call":
         exchange.blank = "malformed"
-    else:
+    elif state.marked:
         _guard_marked(exchange)
     choice = state.settings.tool_choice
     if choice != "auto":
@@ -130,7 +130,7 @@ def on_call_started(state: State, event: ev.CallStarted) -> None:
     one = find_call(state, event, started=False)
     if one.refusal is not None or one.spec is None:
         raise InvalidEvent(f"CallStarted: call {event.position} of step {event.step} is refused ({one.refusal})")
-    if is_unsettled(one) or (one.spec.approve and one.permission != "allowed"):
+    if (one.doubt and is_unsettled(one)) or (one.spec.approve and one.permission != "allowed"):
         raise InvalidEvent(f"CallStarted: call {event.position} of step {event.step} needs somebody's leave")
     if event.key != call_key(state, event.step, event.position):
         raise InvalidEvent(
@@ -224,8 +224,9 @@ def answer(state: State, position: int, outcome: Outcome, parts: tuple[Part, ...
     exchange = open_exchange(state)
     one = exchange.calls[position]
     one.outcome, one.parts = outcome, parts
-    exchange.guarded.pop(position, None)
-    exchange.asking.pop(position, None)
+    if exchange.guarded:
+        exchange.guarded.pop(position, None)
+        exchange.asking.pop(position, None)
     exchange.unanswered -= 1
     exchange.under_way -= one.started and one.refusal is None
     calls, order, cursor = exchange.calls, exchange.order, exchange.cursor

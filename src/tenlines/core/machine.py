@@ -63,13 +63,20 @@ class Machine:
     def apply(self, event: ev.AnyEvent) -> None:
         """Take in what happened.
 
+        The event is read as a journal gives it back, so that the live machine never knows more than the log. That
+        costs about a microsecond and catches every wrong type, NaN and half a surrogate pair before a handler has
+        changed anything.
+
         Raises:
             InvalidEvent: The event does not belong here: wrong order, wrong phase, wrong values. The state
                 is as it was before.
         """
-        if type(event) not in _HANDLERS:
-            raise InvalidEvent(f"expected an event of a run, got {type(event).__name__}")
-        self.replay(_as_read(event))
+        if type(event) in _HANDLERS:
+            try:
+                event = codec.as_read(event)
+            except (TypeError, ValueError, OverflowError, RecursionError, JournalFormatError) as error:
+                raise InvalidEvent(f"{type(event).__name__} cannot be journalled: {error}") from error
+        self.replay(event)
 
     def replay(self, event: ev.AnyEvent) -> None:
         """Take in an event that a journal gave back.
@@ -80,7 +87,10 @@ class Machine:
         Raises:
             InvalidEvent: As for `apply`.
         """
-        state, (phases, handle) = self.state, _HANDLERS[type(event)]
+        state, handler = self.state, _HANDLERS.get(type(event))
+        if handler is None:
+            raise InvalidEvent(f"expected an event of a run, got {type(event).__name__}")
+        phases, handle = handler
         if event.seq != state.seq + 1:
             raise InvalidEvent(f"{type(event).__name__} has seq {event.seq!r}, expected {state.seq + 1}")
         if state.phase not in phases:
@@ -105,18 +115,6 @@ class Machine:
     def result(self) -> RunResult:
         """The run as it stands: a view, made when it is asked for."""
         return result_of(self.state)
-
-
-def _as_read(event: ev.AnyEvent) -> ev.AnyEvent:
-    """The event as the journal gives it back, so that the live machine never knows more than the log.
-
-    It costs about a microsecond and catches every wrong type, NaN and half a surrogate pair before a handler
-    has changed anything.
-    """
-    try:
-        return codec.as_read(event)
-    except (TypeError, ValueError, OverflowError, RecursionError, JournalFormatError) as error:
-        raise InvalidEvent(f"{type(event).__name__} cannot be journalled: {error}") from error
 
 
 # --- the run as a whole -------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
+from tenlines.core.codec import as_read
 from tenlines.core.events import AnyEvent, RunStarted
 from tenlines.core.outcomes import encodable
 from tenlines.errors import JournalConflict, RunNotFound
@@ -42,10 +43,10 @@ class MemoryJournal:
         self.commit(run_id)
 
     def read(self, run_id: str, from_seq: int = 0) -> Iterator[AnyEvent]:
-        """The events of a run, in order."""
+        """The events of a run, in order, as any journal gives them back."""
         if run_id not in self._runs:
             raise RunNotFound(f"there is no run {run_id!r} in this journal")
-        return iter(self._runs[run_id][from_seq:])
+        return map(as_read, self._runs[run_id][from_seq:])
 
     def runs(
         self, limit: int | None = None, *, status: str | None = None, session: str | None = None
