@@ -311,6 +311,8 @@ def alphabet_of(run: Checked) -> dict[str, Letter]:
 
 def enumerate_all(node: Checked, depth: int, words: tuple[str, ...] = ()) -> Iterator[bool]:
     """Every sequence of up to `depth` letters from here. Yields, for each event tried, whether it was accepted."""
+    if not depth:
+        return
     stamp = {"seq": len(node.facts.log), "at": node.facts.at}
     run = node.fork()
     for word, letter in alphabet_of(node).items():
@@ -321,6 +323,5 @@ def enumerate_all(node: Checked, depth: int, words: tuple[str, ...] = ()) -> Ite
             raise AssertionError(f"{error or 'a law was broken'} after {' / '.join((*words, word))}") from error
         yield accepted
         if accepted:
-            if depth > 1:
-                yield from enumerate_all(run, depth - 1, (*words, word))
+            yield from enumerate_all(run, depth - 1, (*words, word))
             run = node.fork()

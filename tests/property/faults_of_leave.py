@@ -84,6 +84,12 @@ LEAVE: tuple[Fault, ...] = (
         "(alone and (waits or calls or exchange.under_way))",
         "(alone and (calls or exchange.under_way))",
     ),
+    Fault(
+        "leave: every guarded call is looked at each time",
+        D,
+        "candidates = exchange.guarded if is_late else exchange.asking",
+        "candidates = exchange.guarded",
+    ),
     # the pause
     Fault(
         "pause: though something can be done",
@@ -118,7 +124,7 @@ LEAVE: tuple[Fault, ...] = (
         "worked_until = state.at",
     ),
     # doubt
-    Fault("doubt: a plain call runs again", C, "if is_unsettled(one) or (one", "if (one"),
+    Fault("doubt: a plain call runs again", C, X),
     Fault("doubt: its tool is not asked", E, "    if one.spec.reconcilable:\n", "    if False:\n"),
     Fault(
         "doubt: not done, and not run again",

@@ -7,7 +7,10 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from typing import TypeAlias
 
 import pytest
 from faults import FAULTS
@@ -15,6 +18,8 @@ from seeding import Fault
 
 import tenlines.core
 
+Verdicts: TypeAlias = dict[Fault, "Future[subprocess.CompletedProcess[str]]"]
+SEEDED = "test_a_fault_does_not_get_past_the_laws"
 HERE = Path(__file__).parent
 CORE = Path(tenlines.core.__file__).parent
 
@@ -36,7 +41,7 @@ def check(folder: Path) -> subprocess.CompletedProcess[str]:
         env={**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=280,
         check=False,
     )
 
@@ -56,14 +61,29 @@ def test_the_list_of_faults_is_up_to_date(fault: Fault) -> None:
     )
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.what)
-def test_a_fault_does_not_get_past_the_laws(fault: Fault, tmp_path: Path, counts: Counter[str]) -> None:
-    file = lone_copy(tmp_path) / "core" / fault.file
+def seed(fault: Fault, folder: Path) -> subprocess.CompletedProcess[str]:
+    """What the quick laws say of a core with this fault."""
+    file = lone_copy(folder) / "core" / fault.file
     source = file.read_text()
     assert fault.old in source, f"{fault.what!r} is out of date: renew tests/property/faults.py"
     file.write_text(source.replace(fault.old, fault.new, 1))
-    done = check(tmp_path)
+    return check(folder)
+
+
+@pytest.fixture(scope="module")
+def verdicts(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Verdicts]:
+    """All the faults that were asked for, as many at a time as there are processors."""
+    items = (item for item in request.session.items if isinstance(item, pytest.Function))
+    asked = [item.callspec.params["fault"] for item in items if item.originalname == SEEDED]
+    pool = ThreadPoolExecutor(os.cpu_count())
+    yield {fault: pool.submit(seed, fault, tmp_path_factory.mktemp("core")) for fault in asked}
+    pool.shutdown(cancel_futures=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.what)
+def test_a_fault_does_not_get_past_the_laws(fault: Fault, verdicts: Verdicts, counts: Counter[str]) -> None:
+    done = verdicts[fault].result()
     counts["faults seeded"] += 1
     assert done.returncode == 1, f"{fault.what!r} was not caught\n{done.stderr}"
     assert done.stderr.startswith("caught: "), done.stderr

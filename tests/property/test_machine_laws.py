@@ -11,7 +11,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from laws import Checked
-from work import check_work, work_of_calls
+from work import check_work, work_of_calls, work_of_leave
 from world import World, walk
 
 from tenlines.core import events as ev
@@ -19,8 +19,8 @@ from tenlines.core.effects import CallModel
 from tenlines.core.state import Phase
 from tenlines.core.transcript import Text, User
 
-WALKS = 24_000
-BLOCK = 4_000
+WALKS = 9_000
+BLOCK = 3_000
 
 
 def told(world: World | None) -> str:
@@ -176,3 +176,8 @@ def test_law_11_taking_the_transcript_for_a_request_costs_nothing() -> None:
 
 def test_law_11_answering_many_calls_of_one_message_is_not_quadratic() -> None:
     assert work_of_calls(400) < 11 * work_of_calls(40)
+
+
+@pytest.mark.parametrize("by_whom", ["policy", "ann"])
+def test_law_11_leave_for_many_calls_of_one_message_is_not_quadratic(by_whom: str) -> None:
+    assert work_of_leave(400, by_whom) < 11 * work_of_leave(40, by_whom)

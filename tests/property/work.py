@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from tenlines.core import events as ev
+from tenlines.core.effects import AskHuman, Finish, RunTools, UndoCall
 from tenlines.core.limits import Limits, Reservation
 from tenlines.core.machine import Machine
 from tenlines.core.transcript import Reply, Text, ToolCall, User
@@ -13,6 +15,16 @@ from tenlines.core.transcript import Reply, Text, ToolCall, User
 
 def steps_of_work(machine: Machine, event: ev.AnyEvent) -> int:
     """How many calls, of Python functions and of built-in ones, it takes to apply an event and to ask what is next."""
+
+    def work() -> None:
+        machine.apply(event)
+        machine.next(event.at)
+
+    return calls_in(work)
+
+
+def calls_in(work: Callable[[], Any]) -> int:
+    """How many calls, of Python functions and of built-in ones, a piece of work takes."""
     count = 0
 
     def seen(_frame: Any, what: str, _argument: Any) -> None:
@@ -22,8 +34,7 @@ def steps_of_work(machine: Machine, event: ev.AnyEvent) -> int:
     before = sys.getprofile()
     sys.setprofile(seen)
     try:
-        machine.apply(event)
-        machine.next(event.at)
+        work()
     finally:
         sys.setprofile(before)
     return count
@@ -81,6 +92,8 @@ def check_work(few: int = 20, many: int = 2_000) -> None:
     short, long = work_of_step(few), work_of_step(many)
     assert all(b <= a + 2 for a, b in zip(short, long, strict=True)), (short, long)
     assert work_of_calls(200) < 11 * work_of_calls(20), "answering the calls of one message is quadratic"
+    for by_whom in ("policy", "ann"):
+        assert work_of_leave(200, by_whom) < 11 * work_of_leave(20, by_whom), "asking about many calls is quadratic"
 
 
 def work_of_calls(calls: int) -> int:
@@ -100,3 +113,56 @@ def work_of_calls(calls: int) -> int:
             ev.CallReturned(seq=seq + 1, at=1.0, step=1, position=position, parts=(Text(f"{position}"),)),
         ]
     return sum(steps_of_work(machine, event) for event in events)
+
+
+class Count:
+    """A machine whose work is counted, and the driver that a test needs for it."""
+
+    def __init__(self) -> None:
+        self.machine, self.work = Machine(), 0
+
+    def tell(self, kind: type[ev.AnyEvent], /, **fields: Any) -> None:
+        event: Any = kind(seq=self.machine.state.seq + 1, at=1.0, **fields)
+        self.work += calls_in(lambda: self.machine.apply(event))
+
+    def next(self) -> Any:
+        effects: list[Any] = []
+        self.work += calls_in(lambda: effects.append(self.machine.next(1.0)))
+        return effects[0]
+
+
+def work_of_leave(calls: int, by_whom: str) -> int:
+    """The work of one message with so many calls that need leave, and that are undone in the end.
+
+    The policy speaks at once; a person answers while the run has paused. Either way each call then runs by itself.
+    """
+    run, tools = Count(), (ev.ToolSpec("pay", approve=True, undoable=True),)
+    run.tell(ev.RunStarted, run_id="r", agent="a", model="m", messages=(User(()),), tools=tools)
+    asked = tuple(ToolCall("", "pay", "{}") for _ in range(calls))
+    run.tell(ev.StepStarted, step=1, attempt=1, reserved=Reservation())
+    run.tell(ev.ModelReplied, step=1, reply=Reply("", asked))
+    questions = run.next()
+    assert isinstance(questions, AskHuman)
+    for one in questions.questions:
+        place = {"step": 1, "position": one.call.position, "digest": one.digest}
+        kind: Any = ev.ApprovalGiven if by_whom == "policy" else ev.ApprovalAsked
+        run.tell(kind, **place, **({"verdict": "allow", "by": by_whom} if kind is ev.ApprovalGiven else {}))
+    if isinstance(end := run.next(), Finish):
+        run.tell(ev.RunEnded, status=end.status, reason=end.reason)
+        for one in questions.questions:
+            place = {"step": 1, "position": one.call.position, "digest": one.digest}
+            run.tell(ev.ApprovalGiven, **place, verdict="allow", by=by_whom)
+        run.tell(ev.RunResumed, tools=tools)
+    while isinstance(effect := run.next(), RunTools):
+        (call,) = effect.calls
+        run.tell(ev.CallStarted, step=1, position=call.position, key=call.key)
+        run.next()
+        run.tell(ev.CallReturned, step=1, position=call.position, parts=(Text(f"{call.position}"),))
+    run.tell(ev.CancelRequested, mode="now")
+    run.tell(ev.RunEnded, status="cancelled", reason=run.next().reason)
+    run.tell(ev.UndoRequested, tools=tools)
+    while isinstance(undo := run.next(), UndoCall):
+        run.tell(ev.UndoStarted, step=1, position=undo.call.position, key=undo.call.key)
+        run.tell(ev.CallUndone, step=1, position=undo.call.position, outcome="ok")
+    assert len(run.machine.state.undone) == calls
+    return run.work
