@@ -124,7 +124,7 @@ LEAVE: tuple[Fault, ...] = (
         "worked_until = state.at",
     ),
     # doubt
-    Fault("doubt: a plain call runs again", C, X),
+    Fault("doubt: a plain call runs again", C, "if (one.doubt and is_unsettled(one)) or (one", "if (one"),
     Fault("doubt: its tool is not asked", E, "    if one.spec.reconcilable:\n", "    if False:\n"),
     Fault(
         "doubt: not done, and not run again",
