@@ -65,7 +65,7 @@ def tenlines(
     \b
     Environment:
       TENLINES_MODEL    the model when --model is not given
-      TENLINES_JOURNAL  the file that runs are recorded in
+      TENLINES_JOURNAL  the file, or database, that runs are recorded in
       TENLINES_DEBUG=1  show tracebacks
       NO_COLOR=1        no colours
 

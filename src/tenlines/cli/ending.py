@@ -46,7 +46,8 @@ def stopped(console: Console, result: RunResult, limits: Limits, journal: str | 
 
 def waiting(console: Console, result: RunResult, journal: str | None) -> None:
     """What waits for somebody's decision, and the commands that give it."""
-    put(console, Text(f"{signs(console).stopped} {result.status}: {one_line(result.reason, 500)}", "bold yellow"))
+    what = one_line(result.reason, 500) if result.pending else "nothing waits any more"
+    put(console, Text(f"{signs(console).stopped} {result.status}: {what}", "bold yellow"))
     now = SystemClock().now()
     for one in result.pending:
         put_call(console, one, now)

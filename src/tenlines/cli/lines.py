@@ -53,7 +53,7 @@ def what_is_left(left: Left, limits: Limits, dot: str) -> Text:
 def call_heading(view: CallView, signs: Signs, *, full: bool = False) -> Text:
     """`✓ get_order(order_id="1042") · 12 ms`, with the outcome where it is not ok."""
     style = OUTCOME_STYLE.get(view.outcome, "yellow")
-    sign = signs.ok if view.outcome == "ok" else signs.bad
+    sign = (signs.ok if view.outcome == "ok" else signs.bad) if view.outcome else signs.dot
     line = Text().append(f"{sign} ", style)
     if view.outcome != "ok":
         line.append(f"{view.standing} ", style)

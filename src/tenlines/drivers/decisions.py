@@ -111,7 +111,9 @@ def find(waiting: tuple[PendingCall, ...], run_id: str, call: str | None) -> Pen
         )
     if len(found) == 1:
         return found[0]
-    listed = ", ".join(f"{one.place} ({one.name})" for one in waiting) or "none"
+    listed = ", ".join(f"{one.place} ({one.name})" for one in waiting)
+    if not waiting:
+        raise ApprovalRefused(f"everything about run {run_id} is decided: resume it")
     if not found:
-        raise ApprovalRefused(f"no call {call or ''} of run {run_id} waits for a decision; waiting: {listed}")
+        raise ApprovalRefused(f"no call {call!r} of run {run_id} waits for a decision; waiting: {listed}")
     raise ApprovalRefused(f"{len(found)} calls of run {run_id} wait for a decision; name one of {listed}")
