@@ -48,6 +48,19 @@ def problems_of(case: Case, journal: Journal, task: str, before: Sequence[AnyEve
     return wrong
 
 
+def problems_of_intents(case: Case, log: Sequence[AnyEvent], task: str) -> list[str]:
+    """What was done although the log, as a process left it behind, does not say that it was about to be done."""
+    done = Outside(case.effects).seen(f"{task}/")
+    called = {event.key for event in log if isinstance(event, ev.CallStarted)}
+    undone = {event.key for event in log if isinstance(event, ev.UndoStarted)}
+    return [
+        f"{what} {item} was done with {key} before its intent was durable"
+        for (what, item), keys in done.items()
+        for key in keys
+        if key not in (undone if what in COMPENSATIONS.values() else called)
+    ]
+
+
 def damage_of(case: Case) -> list[str]:
     """What is wrong with the whole journal, in which so many died."""
     journal = case.journal()

@@ -1,8 +1,6 @@
 """Kills an agent at every one of its port calls, one process for each, and lets others carry on.
 
-    python crash_points.py PLANS...
-
-Each is a `Plan` as JSON text, for which one JSON line is printed.
+Each line that it reads is a `Plan` as JSON text, for which it prints one JSON line.
 """
 
 from __future__ import annotations
@@ -15,9 +13,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
-from crash_checks import damage_of, problems_of
+from crash_checks import damage_of, problems_of, problems_of_intents
 from crash_forks import Child, Reaper, Tell, ready_to_fork, say
 from crash_world import Case, Outside, act_on, carry_on, run_of
+
+ENOUGH = 20
+"""Things that are wrong, after which no more are sought."""
 
 
 class Plan(msgspec.Struct):
@@ -49,6 +50,7 @@ def live(case: Case, task: str, die_at: int | None, tell: Tell) -> None:
     journal, reaper = case.journal(), Reaper(die_at, tell)
     known = run_of(journal, task)
     before = list(journal.read(known.run_id)) if known else []
+    wrong = problems_of_intents(case, before, task)
     retries = -1
     status = "journal_error"
     while status == "journal_error" and retries < 3:
@@ -58,7 +60,7 @@ def live(case: Case, task: str, die_at: int | None, tell: Tell) -> None:
         status = result.status
     doubts = sum(one.outcome == "in_doubt" for one in result.calls)
     places = list(reaper.places)
-    wrong = problems_of(case, journal, task, before)
+    wrong += problems_of(case, journal, task, before)
     tell({"wrong": wrong, "places": places, "retries": retries, "in_doubt": doubts})
     journal.close()
 
@@ -75,7 +77,8 @@ class Explorer:
         places = self._finish(next(self._names))
         self.tally.points = len(places)
         for point in (point for point, place in enumerate(places) if self._plan.only in ("", place)):
-            self.tally.kills += self._live_on([point])
+            if len(self.tally.wrong) < ENOUGH:
+                self.tally.kills += self._live_on([point])
         if self._plan.twice:
             self._explore_again(places.index(self._plan.twice))
         _, said = Child(lambda tell: tell(damage_of(self._case))).end()
@@ -124,5 +127,5 @@ class Explorer:
 
 if __name__ == "__main__":
     ready_to_fork()
-    for text in sys.argv[1:]:
+    for text in sys.stdin:
         say(**msgspec.to_builtins(Explorer(msgspec.json.decode(text, type=Plan)).explore()))

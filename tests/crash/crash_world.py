@@ -367,6 +367,7 @@ async def carry_on(case: Case, agent: Agent, task: str, known: RunSummary | None
     else:
         result = await through("resume", known.run_id, raise_on_stop=False)
     while result.status == "awaiting_approval":
+        assert result.pending, "the run waits, and nobody knows for what"
         decide(agent, result)
         result = await through("resume", result.run_id, raise_on_stop=False)
     if case.undo and result.status == case.status:

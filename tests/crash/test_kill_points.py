@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -24,16 +26,16 @@ STOPPED = (("book", "put"), ("book",))
 DOUBTFUL = (("mail",), ("send", "book"))
 
 CASES: dict[str, tuple[dict[str, Any], str]] = {
-    "serial-sync-postgres": ({"replies": SERIAL}, ""),
     "undone-aio-postgres": ({"replies": UNDONE, "undo": True}, "after pay.undo"),
     "guarded-sync-postgres": ({"replies": GUARDED}, ""),
+    "serial-sync-postgres": ({"replies": SERIAL}, ""),
     "serial-sync-sqlite": ({"replies": SERIAL}, "after book.call"),
     "serial-aio-sqlite": ({"replies": SERIAL}, "before put.call"),
+    "guarded-aio-sqlite": ({"replies": GUARDED}, "after pay.call"),
+    "doubtful-sync-sqlite": ({"replies": DOUBTFUL, "settings": ASKED_IN_DOUBT}, "after mail.call"),
+    "stopped-aio-sqlite": ({"replies": STOPPED, "settings": UNDONE_ON_STOP}, ""),
     "parallel-sync-sqlite": ({"replies": PARALLEL}, ""),
     "parallel-aio-sqlite": ({"replies": PARALLEL}, ""),
-    "guarded-aio-sqlite": ({"replies": GUARDED}, "after pay.call"),
-    "stopped-aio-sqlite": ({"replies": STOPPED, "settings": UNDONE_ON_STOP}, ""),
-    "doubtful-sync-sqlite": ({"replies": DOUBTFUL, "settings": ASKED_IN_DOUBT}, "after mail.call"),
 }
 """What differs, and the place after which those who carry on are killed at every point too."""
 FLAWS: dict[str, tuple[dict[str, Any], str, str]] = {
@@ -47,43 +49,30 @@ FLAWS: dict[str, tuple[dict[str, Any], str, str]] = {
 Tallies = dict[str, Tally]
 
 
-class Explorers:
-    """Two processes that explore, so that two cores have something to do."""
+def explored(plans: Sequence[Plan]) -> Tallies:
+    """What came of each case: two processes explore, so that two cores have something to do."""
+    waiting = deque(plans)
+    found: Tallies = {}
 
-    def __init__(self, plans: Sequence[Plan]) -> None:
-        self._plans = [plans[0::2], plans[1::2]]
-        self._running = [
-            subprocess.Popen(
-                [sys.executable, "-W", "error", PROGRAM, *(msgspec.json.encode(plan).decode() for plan in some)],
-                stdout=subprocess.PIPE,
-                text=True,
-            )
-            for some in self._plans
-        ]
-
-    def tallies(self) -> Tallies:
-        """What came of each case, when all are through."""
-        found: Tallies = {}
-        for plans, process in zip(self._plans, self._running, strict=True):
-            said, _ = process.communicate()
-            assert process.returncode == 0
-            lines = [msgspec.json.decode(line, type=Tally) for line in said.splitlines()]
-            found |= {plan.case.name: tally for plan, tally in zip(plans, lines, strict=True)}
-        return found
-
-    def __enter__(self) -> Explorers:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for process in self._running:
-            process.kill()
-            process.wait()
+    def explore() -> None:
+        command = [sys.executable, "-W", "error", str(PROGRAM)]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+            assert process.stdin is not None
             assert process.stdout is not None
-            process.stdout.close()
+            while waiting:
+                plan = waiting.popleft()
+                process.stdin.write(msgspec.json.encode(plan) + b"\n")
+                process.stdin.flush()
+                found[plan.case.name] = msgspec.json.decode(process.stdout.readline(), type=Tally)
+
+    with ThreadPoolExecutor(2) as threads:
+        for one in [threads.submit(explore) for _ in range(2)]:
+            one.result()
+    return found
 
 
 @pytest.fixture(scope="module")
-def tallies(postgres_server: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tallies]:
+def tallies(postgres_server: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> Tallies:
     """All cases, explored once."""
     folder = tmp_path_factory.mktemp("crashes")
     plans = []
@@ -92,8 +81,7 @@ def tallies(postgres_server: PostgresServer, tmp_path_factory: pytest.TempPathFa
         address = postgres_server.new_database() if store == "postgres" else str(folder / f"{name}.db")
         case = Case(name=name, driver=driver, store=address, effects=str(folder / f"{name}.effects"), **fields)
         plans.append(Plan(case, twice=twice))
-    with Explorers(plans) as explorers:
-        yield explorers.tallies()
+    return explored(plans)
 
 
 @pytest.mark.slow
@@ -136,7 +124,6 @@ def test_the_checks_see_what_they_are_there_to_see(tmp_path: Path) -> None:
         path = str(tmp_path / flaw.replace(" ", "-"))
         case = Case(Path(path).name, driver="sync", store=f"{path}.db", effects=path, flaw=flaw, **fields)
         plans.append(Plan(case, only=place))
-    with Explorers(plans) as explorers:
-        seen = explorers.tallies()
+    seen = explored(plans)
     for plan in plans:
         assert any(FLAWS[plan.case.flaw][2] in one for one in seen[plan.case.name].wrong), plan.case.flaw
