@@ -29,6 +29,7 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
     "undone-aio-postgres": ({"replies": UNDONE, "undo": True}, "after pay.undo"),
     "guarded-sync-postgres": ({"replies": GUARDED}, ""),
     "serial-sync-postgres": ({"replies": SERIAL}, ""),
+    "parallel-aio-postgres": ({"replies": PARALLEL}, ""),
     "serial-sync-sqlite": ({"replies": SERIAL}, "after book.call"),
     "serial-aio-sqlite": ({"replies": SERIAL}, "before put.call"),
     "guarded-aio-sqlite": ({"replies": GUARDED}, "after pay.call"),
