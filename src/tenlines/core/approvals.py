@@ -6,7 +6,7 @@ from typing import Literal
 
 from tenlines.core import events as ev
 from tenlines.core import outcomes
-from tenlines.core.changes import find_call, revoke, watch
+from tenlines.core.changes import find_call, revoke
 from tenlines.core.deciding import binding, has_expired
 from tenlines.core.state import OpenCall, Phase, State, open_exchange
 from tenlines.errors import InvalidEvent
@@ -17,7 +17,7 @@ def on_approval_asked(state: State, event: ev.ApprovalAsked) -> None:
     one = _guarded(state, event)
     if event.about != ("in_doubt" if one.doubt == "ask" else "call"):
         raise InvalidEvent(f"ApprovalAsked is about {event.about!r}, which is not the question")
-    if one.permission and not has_expired(one, event.at):
+    if one.permission == "asked" or (one.permission == "allowed" and not has_expired(one, event.at)):
         raise InvalidEvent(f"ApprovalAsked: call {event.position} of step {event.step} is {one.permission} already")
     _settle(state, event, one, "asked")
     one.why_asked = event.reason
@@ -26,15 +26,14 @@ def on_approval_asked(state: State, event: ev.ApprovalAsked) -> None:
 def on_approval_given(state: State, event: ev.ApprovalGiven) -> None:
     """Somebody decided."""
     one = _guarded(state, event)
-    expired = has_expired(one, event.at)
+    call, expired = f"call {event.position} of step {event.step}", has_expired(one, event.at)
     if one.permission == "allowed" and not expired:
-        raise InvalidEvent(f"ApprovalGiven: call {event.position} of step {event.step} is allowed already")
-    is_asked = one.permission == "asked" and not expired
-    if not is_asked and (state.phase is Phase.ENDED or one.doubt or (expired and event.by != "policy")):
-        raise InvalidEvent(
-            f"ApprovalGiven: nobody waits for an answer about call {event.position} of step {event.step}, or it comes "
-            "too late"
-        )
+        raise InvalidEvent(f"ApprovalGiven: {call} is allowed already")
+    if one.permission == "asked" and expired:
+        raise InvalidEvent(f"ApprovalGiven about {call} comes too late: the time for an answer was over")
+    is_for_a_person = state.phase is Phase.ENDED or one.doubt or (expired and event.by != "policy")
+    if one.permission != "asked" and is_for_a_person:
+        raise InvalidEvent(f"ApprovalGiven: nobody was asked about {call}")
     edited = _edited(event, one)
     if event.verdict == "deny":
         _settle(state, event, one, "")
@@ -51,9 +50,7 @@ def _settle(
     """Nobody need be asked about the call, as long as this holds."""
     revoke(one)
     one.permission, one.digest, one.expires_at = permission, event.digest, event.expires_at
-    exchange = open_exchange(state)
-    exchange.asking.pop(event.position, None)
-    watch(exchange, event.expires_at)
+    open_exchange(state).asking.pop(event.position, None)
 
 
 def _deny(event: ev.ApprovalGiven, one: OpenCall) -> None:

@@ -126,7 +126,7 @@ def _unique_id(state: State, wanted: str, step: int, position: int) -> str:
 
 
 def on_call_started(state: State, event: ev.CallStarted) -> None:
-    """The tool may run."""
+    """The tool may run. Whether the leave to run it is over was looked at when the call was offered."""
     one = find_call(state, event, started=False)
     if one.refusal is not None or one.spec is None:
         raise InvalidEvent(f"CallStarted: call {event.position} of step {event.step} is refused ({one.refusal})")

@@ -87,13 +87,6 @@ def guard(exchange: Exchange, position: int, one: OpenCall) -> None:
     exchange.guarded[position] = one
     if one.doubt == "reconcile" or not one.permission:
         exchange.asking[position] = one
-    watch(exchange, one.expires_at)
-
-
-def watch(exchange: Exchange, expires_at: float | None) -> None:
-    """At this time something that was asked or allowed holds no longer."""
-    if expires_at is not None:
-        exchange.soonest = expires_at if exchange.soonest is None else min(exchange.soonest, expires_at)
 
 
 def revoke(one: OpenCall) -> None:

@@ -7,6 +7,7 @@ that it guards.
 from __future__ import annotations
 
 import hashlib
+from typing import NamedTuple
 
 import msgspec
 
@@ -122,21 +123,34 @@ def _next_calls(state: State, now: float) -> Effect:
     """
     exchange, deadline = open_exchange(state), deadline_at(state)
     why = why_nothing_runs(state, exchange, now, deadline)
-    if exchange.guarded and not why and (first := _next_question(state, exchange, now)):
+    if exchange.asking and not why and (first := _next_question(state, exchange, now)):
         return first
-    refusals, calls = _due(state, exchange, why, deadline is None or now < deadline)
-    if not (refusals or calls or exchange.under_way) and (end := _pause(exchange)):
-        return end
+    refusals, calls, stale = _due(state, exchange, why, now)
+    if not (refusals or calls):
+        if stale:
+            return AskHuman((_question(state, exchange.step, stale[0], now),))
+        if not exchange.under_way and (end := _pause(exchange)):
+            return end
     return RunTools(tuple(refusals), tuple(calls), state.settings.max_parallel, deadline)
 
 
-def _due(state: State, exchange: Exchange, why: str, in_time: bool) -> tuple[list[Refusal], list[RunnableCall]]:
-    """The calls from the cursor on: who is refused now, who may run now."""
-    drains = state.cancel == "drain" and exchange.final is None and in_time
+class _Due(NamedTuple):
+    """The calls from the cursor on whose turn it is."""
+
+    refusals: list[Refusal]
+    calls: list[RunnableCall]
+    stale: list[int]
+    """Positions of calls that could run if the leave to run them were not over. It is asked for again when it is
+    their turn, and for one at a time: else some leave would be over again before the last is given, for ever."""
+
+
+def _due(state: State, exchange: Exchange, why: str, now: float) -> _Due:
+    """Who is refused now, who may run now."""
+    deadline = deadline_at(state)
+    drains = state.cancel == "drain" and exchange.final is None and (deadline is None or now < deadline)
     budget = state.limits.tool_calls
     room = None if budget is None else budget - state.account.tool_calls
-    refusals: list[Refusal] = []
-    calls: list[RunnableCall] = []
+    refusals, calls, stale = due = _Due([], [], [])
     for index in range(exchange.cursor, len(exchange.order)):
         position = exchange.order[index]
         one = exchange.calls[position]
@@ -156,11 +170,14 @@ def _due(state: State, exchange: Exchange, why: str, in_time: bool) -> tuple[lis
             break
         if waits:
             continue
-        calls.append(runnable(state, exchange.step, position, one))
-        room = None if room is None else room - (not one.counted)
+        if has_expired(one, now):
+            stale.append(position)
+        else:
+            calls.append(runnable(state, exchange.step, position, one))
+            room = None if room is None else room - (not one.counted)
         if alone:
             break
-    return refusals, calls
+    return due
 
 
 # --- what has to be asked ----------------------------------------------------------------------------
@@ -168,30 +185,31 @@ def _due(state: State, exchange: Exchange, why: str, in_time: bool) -> tuple[lis
 
 def _next_question(state: State, exchange: Exchange, now: float) -> Reconcile | AskHuman | None:
     """Tools are asked about calls in doubt; then the policy, or people, about calls that need leave."""
-    step, is_late = exchange.step, exchange.soonest is not None and now >= exchange.soonest
-    candidates = exchange.guarded if is_late else exchange.asking
-    open_calls = [(position, one) for position, one in candidates.items() if _can_be_asked_about(state, one)]
-    doubtful = [runnable(state, step, position, one) for position, one in open_calls if one.doubt == "reconcile"]
+    step = exchange.step
+    doubtful = [position for position, one in exchange.asking.items() if one.doubt == "reconcile"]
     if doubtful:
-        return Reconcile(tuple(doubtful))
-    lasts = state.settings.approval_expires_s
+        return Reconcile(tuple(runnable(state, step, position, exchange.calls[position]) for position in doubtful))
     questions = [
-        Question(
-            _as_asked(state, step, position, one),
-            binding(state, step, position, one),
-            "in_doubt" if one.doubt == "ask" else "call",
-            None if lasts is None else now + lasts,
-        )
-        for position, one in open_calls
-        if not one.permission or has_expired(one, now)
+        _question(state, step, position, now)
+        for position, one in exchange.asking.items()
+        if _can_be_asked_about(state, one)
     ]
     return AskHuman(tuple(questions)) if questions else None
 
 
+def _question(state: State, step: int, position: int, now: float) -> Question:
+    one, lasts = open_exchange(state).calls[position], state.settings.approval_expires_s
+    return Question(
+        _as_asked(state, step, position, one),
+        binding(state, step, position, one),
+        "in_doubt" if one.doubt == "ask" else "call",
+        None if lasts is None else now + lasts,
+    )
+
+
 def _can_be_asked_about(state: State, one: OpenCall) -> bool:
     budget = state.limits.tool_calls
-    has_room = one.counted or budget is None or state.account.tool_calls < budget
-    return one.outcome is None and one.refusal is None and not one.started and has_room
+    return one.counted or budget is None or state.account.tool_calls < budget
 
 
 def _as_asked(state: State, step: int, position: int, one: OpenCall) -> RunnableCall:

@@ -89,7 +89,13 @@ class Settings(msgspec.Struct, frozen=True):
     on_stop: Literal["keep", "undo"] = "keep"
     """What becomes of the effects of a run that ends without an answer: they stay, or are undone before it ends."""
     approval_expires_s: float | None = None
-    """Seconds for which a question to a person, and the answer to it, hold. After that it is asked anew."""
+    """Seconds for which a question to a person, and leave to run, hold. After that it is asked anew: about a question
+    when the run is resumed, about leave when the call could run."""
+
+    def __post_init__(self) -> None:
+        lasts = self.approval_expires_s
+        if lasts is not None and not 0 < lasts < float("inf"):
+            raise ValueError(f"Settings.approval_expires_s must be above 0, or None for no end; got {lasts!r}")
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, tag=True, gc=False):

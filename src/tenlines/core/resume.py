@@ -11,7 +11,7 @@ import msgspec
 from tenlines.core import events as ev
 from tenlines.core import outcomes
 from tenlines.core.changes import append, check_tools, find_call, guard, release_queue, restart_clock, revoke, set_tools
-from tenlines.core.deciding import binding, still_to_undo
+from tenlines.core.deciding import binding, has_expired, still_to_undo
 from tenlines.core.state import Exchange, OpenCall, Phase, State, open_exchange
 from tenlines.core.transcript import Note
 from tenlines.errors import InvalidEvent
@@ -31,7 +31,7 @@ def on_run_resumed(state: State, event: ev.RunResumed) -> None:
         _go_on_undoing(state)
     elif state.exchange is not None:
         state.ended, state.phase = None, Phase.AWAITING_TOOLS
-        _settle_doubts(state, state.exchange)
+        _settle_doubts(state, state.exchange, event.at)
     else:
         _forgive(state)
 
@@ -67,13 +67,15 @@ def _tell_undone(state: State) -> None:
         append(state, Note(outcomes.undone([state.acted[place].call.name for place in new])))
 
 
-def _settle_doubts(state: State, exchange: Exchange) -> None:
+def _settle_doubts(state: State, exchange: Exchange, at: float) -> None:
     """Calls that had ever started run again only where that is safe; what is known of the others is sought."""
     exchange.stop, exchange.under_way = None, 0
-    exchange.guarded, exchange.asking, exchange.soonest = {}, {}, None
+    exchange.guarded, exchange.asking = {}, {}
     for position, one in enumerate(exchange.calls):
         if one.outcome is None and one.refusal is None:
             _take_up(state, one)
+            if has_expired(one, at):
+                revoke(one)
             _keep_guarded(state, exchange, position, one)
 
 

@@ -93,8 +93,6 @@ class Exchange(msgspec.Struct, gc=False):
     """Open calls that somebody has to allow, or whose outcome somebody has to say, by position."""
     asking: dict[int, OpenCall] = {}
     """Those of them about which somebody is to be asked now."""
-    soonest: float | None = None
-    """No question about a guarded call, and no leave to run one, ends before this time."""
 
 
 class State(msgspec.Struct):
