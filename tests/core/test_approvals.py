@@ -8,7 +8,7 @@ import pytest
 from told_run import CAREFUL, Run
 
 from tenlines.core import events as ev
-from tenlines.core.effects import AskHuman, Finish, RunTools
+from tenlines.core.effects import AskHuman, CallModel, Finish, RunTools
 from tenlines.core.limits import Limits
 from tenlines.core.transcript import Note, ToolCall
 
@@ -252,7 +252,6 @@ def test_an_answer_that_comes_too_late_is_refused_and_the_question_asked_anew() 
     assert "too late" in run.refuses(ev.ApprovalGiven, **given(run))
     run.resume(CAREFUL)
     assert questions(run) == [("pay", "call")]
-    assert "too late" in run.refuses(ev.ApprovalGiven, **given(run)), "only the policy may decide before it is asked"
     run.question(expires_at=120.0).decide()
 
 
@@ -261,8 +260,35 @@ def test_leave_that_is_over_lets_nothing_run() -> None:
     assert runnable(run) == [("pay", {"n": 1})]
     run.at = 110.0
     assert questions(run) == [("pay", "call")]
+    assert "nobody was asked" in run.refuses(ev.ApprovalGiven, **given(run))
     run.decide(by="policy")
     assert runnable(run) == [("pay", {"n": 1})]
+
+
+def test_a_question_that_is_over_is_asked_anew_only_when_somebody_comes_back_to_the_run() -> None:
+    run = paying().question(expires_at=100.0)
+    assert run.finish().status == "awaiting_approval", "else it would be asked for ever"
+    assert questions(run.resume(CAREFUL)) == [("pay", "call")]
+
+
+def test_leave_is_asked_for_again_when_it_is_the_turn_of_the_call_and_not_before() -> None:
+    run = Run(CAREFUL).call("pay", "keep", "pry").decide(0).decide(1, expires_at=110.0).decide(2, expires_at=110.0)
+    run.at = 110.0
+    assert runnable(run) == [("pay", {})]
+    run.start(0)
+    assert run.effect == RunTools((), (), 8, None), "it is waited for"
+    assert questions(run.returned(0)) == [("keep", "call")]
+
+
+def test_a_slow_policy_gets_through_though_leave_is_over_before_it_has_spoken_about_all_calls() -> None:
+    run, asked = Run(CAREFUL, approval_expires_s=60.0).call("pay", "keep", "pry", "pay", "pry"), 0
+    while not isinstance(effect := run.effect, CallModel):
+        for question in effect.questions if isinstance(effect, AskHuman) else ():
+            asked, run.at = asked + 1, run.at + 25.0
+            run.decide(question.call.position, by="policy", expires_at=question.expires_at)
+        for call in effect.calls if isinstance(effect, RunTools) else ():
+            run.start(call.position).returned(call.position)
+    assert asked == 10, "each call twice"
 
 
 def test_an_edit_is_over_with_the_leave_that_it_came_with() -> None:

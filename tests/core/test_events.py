@@ -39,3 +39,9 @@ def test_every_event_begins_with_its_place_and_its_time(kind: type[ev.Event]) ->
 def test_every_way_to_stop_has_its_exception() -> None:
     stops = set(get_args(ev.Status)) - {"answered", "awaiting_approval"}
     assert set(errors._STOPPED) == stops
+
+
+@pytest.mark.parametrize("seconds", [0, -1.0, float("inf"), float("nan")])
+def test_leave_that_is_over_at_once_is_a_mistake_in_the_settings(seconds: float) -> None:
+    with pytest.raises(ValueError, match="approval_expires_s must be above 0"):
+        ev.Settings(approval_expires_s=seconds)

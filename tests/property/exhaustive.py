@@ -271,7 +271,7 @@ refused under the settings at hand is passed over."""
 
 
 CASES = (
-    ("from the start", 0, 5),
+    ("from the start", 0, 4),
     ("from the start", 1, 5),
     ("in an exchange", 0, 4),
     ("in an exchange", 1, 4),

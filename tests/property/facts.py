@@ -232,7 +232,7 @@ class Facts(msgspec.Struct):
         self.ended = self.last_end = None
         if self.open:
             for call in self.open:
-                self._take_up(call)
+                self._take_up(call, event.at)
         else:
             self._release()
             new = [place for place, one in self.undone.items() if one.outcome == "ok" and place not in self.told_undone]
@@ -240,7 +240,7 @@ class Facts(msgspec.Struct):
             if new:
                 self.notes.append(("was undone", *(self.acted[place].name for place in new)))
 
-    def _take_up(self, call: CallFacts) -> None:
+    def _take_up(self, call: CallFacts, at: float) -> None:
         """A new owner looks at an open call."""
         tool, had_started = self.tools.get(call.name), call.in_hand
         call.in_hand = False
@@ -249,7 +249,7 @@ class Facts(msgspec.Struct):
         if tool is None:
             call.gone = True
             return
-        if call.bound_to is not None and call.bound_to != tool:
+        if (call.bound_to is not None and call.bound_to != tool) or not holds(call.question or call.leave, at):
             call.forget()
         if call.runs:
             call.seen.append(tool)
@@ -515,6 +515,11 @@ def growing(facts: Facts) -> Iterator[tuple[str, Any]]:
         value = getattr(facts, name)
         if isinstance(value, list | dict | set):
             yield name, value
+
+
+def holds(spoken: ev.ApprovalAsked | ev.ApprovalGiven | None, now: float) -> bool:
+    """Whether a question, or leave, is there and not over."""
+    return spoken is not None and (spoken.expires_at is None or now < spoken.expires_at)
 
 
 @cache

@@ -45,13 +45,8 @@ LEAVE: tuple[Fault, ...] = (
         "if False and one.digest != binding(",
     ),
     Fault("leave: never over", D, "return one.expires_at is not None and now >= one.expires_at", "return False"),
-    Fault("leave: that it will be over is not noted", A, "    watch(exchange, event.expires_at)\n", ""),
-    Fault(
-        "leave: taken after the time",
-        A,
-        'is_asked = one.permission == "asked" and not expired',
-        'is_asked = one.permission == "asked"',
-    ),
+    Fault("leave: over, and good again for a new owner", E, "if has_expired(one, at):", "if False:"),
+    Fault("leave: taken after the time", A, 'if one.permission == "asked" and expired:', "if False:"),
     Fault("leave: given twice", A, 'if one.permission == "allowed" and not expired:', "if False:"),
     Fault("leave: denied and run all the same", A, "        _deny(event, one)\n        return\n", "        return\n"),
     Fault("leave: a denial may put in arguments", A, 'if event.verdict == "deny" or one.doubt:', "if one.doubt:"),
@@ -77,7 +72,12 @@ LEAVE: tuple[Fault, ...] = (
     Fault(
         "leave: the mark of a tool can be taken off", G, "approve=spec.name in state.marked)", "approve=spec.approve)"
     ),
-    Fault("leave: asked about what has no room to run", D, "and not one.started and has_room", "and not one.started"),
+    Fault(
+        "leave: asked about what has no room to run",
+        D,
+        "return one.counted or budget is None or state.account.tool_calls < budget",
+        "return True",
+    ),
     Fault(
         "leave: a call that waits lets the others pass",
         D,
@@ -85,23 +85,30 @@ LEAVE: tuple[Fault, ...] = (
         "(alone and (calls or exchange.under_way))",
     ),
     Fault(
-        "leave: every guarded call is looked at each time",
+        "leave: over, and asked for before what can run",
         D,
-        "candidates = exchange.guarded if is_late else exchange.asking",
-        "candidates = exchange.guarded",
+        "    if not (refusals or calls):\n        if stale",
+        "    if True:\n        if stale",
+    ),
+    Fault("leave: over, and never asked for", D, "            stale.append(position)\n", "            pass\n"),
+    Fault(
+        "leave: nobody was asked about a doubt",
+        A,
+        "is_for_a_person = state.phase is Phase.ENDED or one.doubt or",
+        "is_for_a_person = state.phase is Phase.ENDED or",
     ),
     # the pause
     Fault(
         "pause: though something can be done",
         D,
-        "if not (refusals or calls or exchange.under_way) and",
-        "if not (calls or exchange.under_way) and",
+        "    if not (refusals or calls):\n        if stale",
+        "    if not calls:\n        if stale",
     ),
     Fault(
         "pause: though calls are under way",
         D,
-        "if not (refusals or calls or exchange.under_way) and",
-        "if not (refusals or calls) and",
+        "if not exchange.under_way and (end := _pause(exchange)):",
+        "if end := _pause(exchange):",
     ),
     Fault("pause: is an end like any other", M, 'if event.status != "awaiting_approval":', "if True:"),
     Fault(

@@ -6,9 +6,9 @@ from typing import Any
 
 import msgspec
 from alphabet import HISTORIES, LOOK, TOOLS
-from facts import CallFacts, Facts
+from facts import CallFacts, Facts, holds
 from laws import ACCEPTS, Checked, under_way
-from laws_of_leave import holds, only_people_can_go_on, to_reconcile
+from laws_of_leave import EVER, only_people_can_go_on, to_reconcile
 
 from tenlines.core import events as ev
 from tenlines.core.deciding import binding
@@ -113,7 +113,7 @@ class Hostile:
         said += [("awaiting_approval", reason, None) for reason in ("", *pauses(self.run.facts))]
         if due is not None:
             said += [(due[0], due[1], f"{due[2]} and more"), (due[0], f"{due[1]} and more", due[2])]
-        timeless = self.run.facts.open and only_people_can_go_on(self.run.facts, None)
+        timeless = self.run.facts.open and only_people_can_go_on(self.run.facts, EVER)
         return [
             ev.RunEnded(**stamp, status=status, reason=reason, answer=answer)
             for status, reason, answer in said
@@ -319,7 +319,7 @@ class Hostile:
         events.append(ev.ApprovalAsked(**place, digest=right, about=about))
         if self._is_past_asking(call) or self._waits_for_nobody(call):
             events += [given, msgspec.structs.replace(given, verdict="deny")]
-        if self._is_past_asking(call) or holds(call.question, self.now) or self.run.phase is Phase.ENDED:
+        if self._is_past_asking(call) or call.question is not None or self.run.phase is Phase.ENDED:
             events.append(ev.ApprovalAsked(**place, digest=right, about="in_doubt" if call.to_person else "call"))
         return events
 

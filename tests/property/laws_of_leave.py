@@ -5,9 +5,9 @@ Judged from the log alone, at every prefix of it, like the eleven others.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from facts import CallFacts, Facts, Place, as_object, plain
+from facts import CallFacts, Facts, Place, as_object, holds, plain
 
 from tenlines.core import events as ev
 from tenlines.core.effects import AskHuman, CallModel, Finish, Reconcile, RunnableCall, RunTools, Sleep, UndoCall
@@ -21,49 +21,64 @@ if TYPE_CHECKING:
 # --- what the log says about who may run ------------------------------------------------------------------
 
 
-def holds(spoken: ev.ApprovalAsked | ev.ApprovalGiven | None, now: float | None) -> bool:
-    """Whether a question, or leave, is there and not over. Without a time nothing is ever over."""
-    return spoken is not None and (now is None or spoken.expires_at is None or now < spoken.expires_at)
-
-
 def to_reconcile(facts: Facts) -> list[CallFacts]:
     """Calls whose tools have to be asked what became of them."""
     calls = (one for one in facts.open if not one.outcome and not one.is_refused)
     return [one for one in calls if one.can_be_reconciled and not one.verdict and not one.to_person]
 
 
-def to_ask(facts: Facts, now: float | None) -> list[CallFacts]:
-    """Calls about which the policy, or a person, has to be asked."""
-    return [
-        one
-        for one in facts.open
-        if not one.outcome
-        and not one.is_refused
-        and not one.in_hand
-        and facts.needs_leave(one)
-        and facts.has_room(one)
-        and not holds(one.leave, now)
-        and not holds(one.question, now)
-    ]
+def to_ask(facts: Facts) -> list[CallFacts]:
+    """Calls about which nobody was asked yet: the policy speaks, or a person, before anything runs."""
+    calls = (one for one in facts.open if not one.outcome and not one.is_refused and not one.in_hand)
+    unasked = (one for one in calls if one.question is None and one.leave is None)
+    return [one for one in unasked if facts.needs_leave(one) and facts.has_room(one)]
 
 
-def only_people_can_go_on(facts: Facts, now: float | None) -> bool:
-    """Whether a run may pause: somebody is waited for, and everything else is done or comes after that."""
-    stopped = facts.nothing_starts(float("-inf") if now is None else now)
-    if not facts.open or stopped or any(one.in_hand for one in facts.open):
-        return False
-    if to_reconcile(facts) or to_ask(facts, now):
-        return False
-    somebody_is_waited_for = False
+class Turns(NamedTuple):
+    """Whose turn it is in the open exchange, from its start on."""
+
+    can_end: list[CallFacts]
+    """Calls that run, or are answered, without anybody's help."""
+    over: list[CallFacts]
+    """Calls that could run if the leave to run them were not over."""
+    waiting: list[CallFacts]
+    """Calls that a person was asked about."""
+
+
+def turns(facts: Facts, now: float) -> Turns:
+    """In the order of running. What acts waits for its turn, and what comes after it waits with it."""
+    can_end, over, waiting = Turns([], [], [])
+    in_hand = [one for one in facts.open if one.in_hand]
     for one in facts.in_running_order():
         if one.outcome:
             continue
-        if one.is_refused or one.question is None or not facts.has_room(one):
-            return False  # it can run, or be answered
-        somebody_is_waited_for = True
-        if facts.runs_alone(one):
-            break  # what comes after it waits with it
-    return somebody_is_waited_for
+        if one.is_refused or not facts.has_room(one):
+            can_end.append(one)
+            continue
+        alone = facts.runs_alone(one)
+        if alone and (in_hand or any(not other.is_refused and facts.has_room(other) for other in can_end)):
+            break
+        if one.question is not None:
+            waiting.append(one)
+        elif not one.in_hand:
+            (over if one.leave is not None and not holds(one.leave, now) else can_end).append(one)
+        if alone:
+            break
+    return Turns(can_end, over, waiting)
+
+
+def only_people_can_go_on(facts: Facts, now: float) -> bool:
+    """Whether a run may pause: somebody is waited for, and everything else is done or comes after that."""
+    if not facts.open or facts.nothing_starts(now) or any(one.in_hand for one in facts.open):
+        return False
+    if to_reconcile(facts) or to_ask(facts):
+        return False
+    can_end, over, waiting = turns(facts, now)
+    return bool(waiting) and not can_end and not over
+
+
+EVER = float("-inf")
+"""A time before which nothing is over: whether a run may pause does not depend on the time."""
 
 
 QUESTIONS: dict[str, Any] = {}
@@ -109,8 +124,8 @@ def only_an_open_question_is_answered(run: Checked) -> None:
     if was_paused or call.to_person:
         assert question is not None, "nobody was asked"
         assert holds(question, event.at), "the answer came too late"
-    late = (question is not None or leave is not None) and not holds(question, event.at)
-    assert not late or event.by == "policy", "the answer came too late"
+    assert question is None or holds(question, event.at), "the answer came too late"
+    assert leave is None or event.by == "policy", "nobody was asked again"
     stood_for = QUESTIONS.get(event.digest)
     assert stood_for is None or stood_for[1] == call.place, "an answer about another call"
 
@@ -132,7 +147,10 @@ def what_has_to_be_asked_is_asked_first(run: Checked) -> None:
         return
     stopped = facts.nothing_starts(run.now)
     doubts = [] if stopped else to_reconcile(facts)
-    questions = [] if stopped or doubts else to_ask(facts, run.now)
+    questions = [] if stopped or doubts else to_ask(facts)
+    if not (stopped or doubts or questions):
+        can_end, over, _ = turns(facts, run.now)
+        questions = [] if can_end else over[:1]
     asked = [one.place for one in doubts] if doubts else [one.place for one in questions]
     assert isinstance(effect, Reconcile) == bool(doubts), "a tool has to be asked about its call, or was asked in vain"
     assert isinstance(effect, AskHuman) == bool(questions), "somebody has to be asked, or would be asked in vain"
@@ -180,7 +198,7 @@ def a_run_pauses_only_where_people_have_to_decide(run: Checked) -> None:
         assert not isinstance(effect, Finish) or effect.status == "awaiting_approval"
     if isinstance(run.event, ev.RunEnded):
         assert (run.event.status == "awaiting_approval") == bool(facts.open), "an exchange was left open"
-        assert not facts.open or only_people_can_go_on(facts, None), "a run paused though it could go on"
+        assert not facts.open or only_people_can_go_on(facts, EVER), "a run paused though it could go on"
     if run.phase in (Phase.AWAITING_TOOLS, Phase.ENDED):
         _lists_who_waits(run)
 

@@ -19,10 +19,9 @@ from alphabet import (
     some_reply,
     some_settings,
 )
-from facts import Place
+from facts import Place, holds
 from hostile import Hostile
 from laws import Checked
-from laws_of_leave import holds
 
 from tenlines.core import events as ev
 from tenlines.core import outcomes
