@@ -6,7 +6,8 @@ from typing import Any
 
 import msgspec
 from alphabet import HISTORIES, LOOK, TOOLS
-from facts import CallFacts, Facts, holds
+from call_facts import CallFacts, holds
+from facts import Facts
 from laws import ACCEPTS, Checked, under_way
 from laws_of_leave import EVER, only_people_can_go_on, to_reconcile
 

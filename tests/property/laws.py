@@ -11,7 +11,8 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from facts import CallFacts, Facts, as_object
+from call_facts import CallFacts, as_object
+from facts import Facts
 from laws_of_leave import LAWS_OF_LEAVE
 
 from tenlines.core import codec

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from facts import CallFacts, Facts, Place, as_object, holds, plain
+from call_facts import CallFacts, Place, as_object, holds, plain
+from facts import Facts
 
 from tenlines.core import events as ev
 from tenlines.core.effects import AskHuman, CallModel, Finish, Reconcile, RunnableCall, RunTools, Sleep, UndoCall

@@ -19,7 +19,7 @@ from alphabet import (
     some_reply,
     some_settings,
 )
-from facts import Place, holds
+from call_facts import Place, holds
 from hostile import Hostile
 from laws import Checked
 
