@@ -166,7 +166,8 @@ def _due(state: State, exchange: Exchange, why: str, now: float) -> _Due:
         if not (has_room or calls):
             refusals.append(_over_limit(exchange, position, budget))
             continue
-        if not has_room or (alone and (waits or calls or exchange.under_way)):
+        is_beside = exchange.under_way and (alone or exchange.alone)
+        if not has_room or is_beside or (alone and (waits or calls)):
             break
         if waits:
             continue
