@@ -280,6 +280,12 @@ def test_leave_is_asked_for_again_when_it_is_the_turn_of_the_call_and_not_before
     assert questions(run.returned(0)) == [("keep", "call")]
 
 
+def test_what_reads_does_not_run_beside_a_call_that_acts_and_passed_it_while_it_waited() -> None:
+    run = Run(CAREFUL).call("pry", "send").question(0).start(1).decide(0)
+    assert run.effect == RunTools((), (), 8, None)
+    assert runnable(run.returned(1)) == [("pry", {})]
+
+
 def test_a_slow_policy_gets_through_though_leave_is_over_before_it_has_spoken_about_all_calls() -> None:
     run, asked = Run(CAREFUL, approval_expires_s=60.0).call("pay", "keep", "pry", "pay", "pry"), 0
     while not isinstance(effect := run.effect, CallModel):

@@ -210,6 +210,7 @@ OF_LEAVE_ALPHABET: dict[str, Letter] = {
     **{word: ALPHABET[word] for word in (*_SHARED, "refuse 1", "stop", "later", "end")},
     "call pay and look": _reply(ToolCall("a", "pay", '{"n":1}'), ToolCall("b", "look", "{}")),
     "call wire and pay": _reply(ToolCall("a", "wire", "{}"), ToolCall("b", "pay", "{}")),
+    "call pry and pay": _reply(ToolCall("a", "pry", "{}"), ToolCall("b", "pay", "{}")),
     "call pry twice": _reply(ToolCall("a", "pry", "{}"), ToolCall("b", "pry", "{}")),
     "invalid 0": lambda run, stamp: ev.CallFailed(
         **stamp, **_place(run, 0), outcome="invalid_arguments", text="it does not take this"
@@ -245,6 +246,7 @@ SCENES: dict[str, tuple[str, ...]] = {
     "at the last words": ("ask", "call wrongly", "refuse 0", "refuse 1"),
     "before leave": ("ask", "call pay and look"),
     "before leave to read": ("ask", "call pry twice"),
+    "passed by": ("ask", "call pry and pay", "allow 1", "allow 0, for a while"),
     "paused": ("ask", "call pay and look", "question 0", "start 1", "return 1", "end"),
     "in doubt": ("ask", "call wire and pay", "allow 1", "start 0", "resume"),
     "in doubt, of what was allowed": ("ask", "call pay and look", "allow 0, edited", "start 0", "resume"),
@@ -283,6 +285,7 @@ CASES = (
     ("at the last words", 2, 4),
     ("before leave", 3, 4),
     ("before leave to read", 3, 4),
+    ("passed by", 3, 4),
     ("paused", 3, 5),
     ("in doubt", 3, 5),
     ("in doubt", 4, 4),

@@ -81,8 +81,8 @@ LEAVE: tuple[Fault, ...] = (
     Fault(
         "leave: a call that waits lets the others pass",
         D,
-        "(alone and (waits or calls or exchange.under_way))",
-        "(alone and (calls or exchange.under_way))",
+        "or (alone and (waits or calls)):",
+        "or (alone and calls):",
     ),
     Fault(
         "leave: over, and asked for before what can run",

@@ -407,8 +407,14 @@ LOOP: tuple[Fault, ...] = (
     Fault(
         "a call that acts does not wait for readers",
         D,
-        "(alone and (waits or calls or exchange.under_way))",
-        "(alone and (waits or calls))",
+        "is_beside = exchange.under_way and (alone or exchange.alone)",
+        "is_beside = exchange.under_way and exchange.alone",
+    ),
+    Fault(
+        "a reader does not wait for a call that acts",
+        D,
+        "is_beside = exchange.under_way and (alone or exchange.alone)",
+        "is_beside = exchange.under_way and alone",
     ),
     Fault(
         "a driver may overlap calls that act",

@@ -57,7 +57,9 @@ def turns(facts: Facts, now: float) -> Turns:
             can_end.append(one)
             continue
         alone = facts.runs_alone(one)
-        if alone and (in_hand or any(not other.is_refused and facts.has_room(other) for other in can_end)):
+        if in_hand and (alone or any(facts.runs_alone(other) for other in in_hand)):
+            break
+        if alone and any(not other.is_refused and facts.has_room(other) for other in can_end):
             break
         if one.question is not None:
             waiting.append(one)
