@@ -262,6 +262,7 @@ def test_store_04_damage_in_the_middle_is_named_and_never_read_as_a_shorter_run(
         with pytest.raises(JournalDamaged, match=r"line 6 \(event 4\) is damaged"):
             read_run(b"".join([*lines[:place], zeros, *lines[place + 1 :]]).splitlines(keepends=True))
     _damage_journal(world.folder, log)
+    _damage_log_of_journal(world.folder, log)
 
 
 def _damage_journal(folder: Path, log: list[AnyEvent]) -> None:
@@ -284,3 +285,26 @@ def _damage_journal(folder: Path, log: list[AnyEvent]) -> None:
     assert one.events == 9
     assert one.file is not None
     assert [codec.decode(line) for line in one.file.read_bytes().splitlines()] == log[:FIFTH] + log[FIFTH + 1 :]
+
+
+def _damage_log_of_journal(folder: Path, log: list[AnyEvent]) -> None:
+    """The same in what a process left beside the file that died: the journal is refused, and nothing runs again."""
+    run_id, journal = run_id_of(log), SqliteJournal(folder / "left.db")
+    ends = []
+    for event in log:
+        journal.append(run_id, event)
+        journal.commit(run_id)
+        ends.append(len(files_of(journal.path).log))
+    files, text = files_of(journal.path), codec.encode(log[FIFTH])
+    journal.close()
+    place = files.log.index(text)
+    assert ends[FIFTH - 1] < place < ends[FIFTH]
+    damaged = Files(files.main, files.log[:place] + bytes(len(text)) + files.log[place + len(text) :])
+    path = damaged.put(folder / "left-damaged.db")
+    for _ in range(2):
+        with pytest.raises(JournalDamaged, match=r"write-ahead log .* is damaged at byte \d+, and the \d commits"):
+            SqliteJournal(path)
+    assert files_of(path) == damaged
+    found = recover(path, folder / "left-recovered.db")  # the page was written again behind the damage
+    assert (found.whole, found.damaged) == ((run_id,), ())
+    assert read_journal(found.into, run_id) == (log, "answered")

@@ -2,6 +2,10 @@
 
 A run is whole where its line says how many events it has, and each of them is proven by its digest. No part of another
 run is put into the new journal: a run that went on from an older state would do again what it did already.
+
+Where the write-ahead log is damaged before its last commit, commits may be lost of any run, and nothing else shows of
+which: a run looks whole and is shorter than it was. So then only a run that was answered counts as whole, as it never
+goes on. The file is read in two ways: with what lies behind the damage, from which a page may be missing, and without.
 """
 
 from __future__ import annotations
@@ -12,7 +16,7 @@ import shutil
 import sqlite3
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +30,7 @@ from tenlines.journal.migrations import migrate
 from tenlines.journal.rows import Blobs, Row, contiguous, event_of, parted
 from tenlines.journal.sqlite_errors import journal_error
 from tenlines.journal.sqlite_file import SqliteFile
+from tenlines.journal.sqlite_log import log_of, mend
 from tenlines.journal.summary import summarise
 
 _COLUMNS = "seq, at, schema, type, body, digest, blobs"
@@ -80,28 +85,43 @@ def recover(path: str | Path, into: str | Path) -> Recovery:
         into.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with tempfile.TemporaryDirectory(dir=into.parent, prefix=".recover-") as place:
             new, folder = Path(place) / "new.db", Path(place)
-            with _source(path, folder) as source, closing(SqliteFile(new, "power", patience_s=30.0)) as target:
-                found = _recover(source, target.writer(), into)
+            with _sources(path, folder) as sources, closing(SqliteFile(new, "power", patience_s=30.0)) as target:
+                found = _recover(sources, target.writer(), into)
             new.rename(into)
             return found
     except (sqlite3.Error, OSError, UnicodeError, MemoryError) as error:
         raise journal_error(error, into, "recovered") from error
 
 
-def _recover(source: _Source, connection: sqlite3.Connection, into: Path) -> Recovery:
+def _recover(sources: Sequence[_Source], connection: sqlite3.Connection, into: Path) -> Recovery:
     whole, damaged = [], []
-    for run_id in source.run_ids():
-        rows = source.rows(run_id)
-        try:
-            _copy(connection, source, run_id, rows)
+    for run_id in dict.fromkeys(run_id for source in sources for run_id in source.run_ids()):
+        why = _copy_from_one(sources, run_id, connection)
+        if why:
+            damaged.append(_keep(sources, run_id, why, into))
+        else:
             whole.append(run_id)
-        except (JournalDamaged, JournalFormatError) as error:
-            damaged.append(_keep(source, run_id, rows, str(error), into))
     return Recovery(into, tuple(whole), tuple(damaged))
 
 
-def _copy(connection: sqlite3.Connection, source: _Source, run_id: str, rows: Sequence[Row]) -> None:
+def _copy_from_one(sources: Sequence[_Source], run_id: str, connection: sqlite3.Connection) -> str:
+    """Put a run into the new journal from the first source in which it is whole. Returns why it is in none, or ""."""
+    why = ""
+    for source in sources:
+        try:
+            _copy(connection, source, run_id, may_go_on=len(sources) == 1)
+        except (JournalDamaged, JournalFormatError) as error:
+            why = why or str(error)
+        else:
+            return ""
+    return why
+
+
+def _copy(connection: sqlite3.Connection, source: _Source, run_id: str, *, may_go_on: bool) -> None:
     """Put a run into the new journal.
+
+    Args:
+        may_go_on: Whether a run counts as whole that is not answered.
 
     Raises:
         JournalDamaged, JournalFormatError: It is not whole.
@@ -109,19 +129,28 @@ def _copy(connection: sqlite3.Connection, source: _Source, run_id: str, rows: Se
     count = source.count(run_id)
     if count is None:
         raise JournalDamaged(f"how many events run {run_id} has cannot be read")
+    rows = source.rows(run_id)
     blobs = source.blobs(rows)
     log = [event_of(row, blobs) for row in contiguous(run_id, rows, 0, count)]
     if not log or not isinstance(log[0], RunStarted):
         raise JournalDamaged(f"run {run_id} does not begin with its start")
+    line = summarise(run_id, log)
+    if line.status != "answered" and not may_go_on:
+        raise JournalDamaged(f"run {run_id} may have gone on in the part of the write-ahead log that cannot be read")
     try:
-        tables.insert_run(connection, summarise(run_id, log), rows, blobs)
+        tables.insert_run(connection, line, rows, blobs)
     except sqlite3.IntegrityError as error:
         raise JournalDamaged(f"run {run_id} cannot stand beside the others: {error}") from error
 
 
-def _keep(source: _Source, run_id: str, rows: Sequence[Row], why: str, into: Path) -> DamagedRun:
-    """Write what can be read of a run into a file."""
-    events = list(_readable(rows, source.blobs(rows)))
+def _keep(sources: Sequence[_Source], run_id: str, why: str, into: Path) -> DamagedRun:
+    """Write what can be read of a run into a file: each event as the first source has it that can read it."""
+    found: dict[int, AnyEvent] = {}
+    for source in sources:
+        rows = source.rows(run_id)
+        for event in _readable(rows, source.blobs(rows)):
+            found.setdefault(event.seq, event)
+    events = [found[seq] for seq in sorted(found)]
     if not events:
         return DamagedRun(run_id, why, 0, None)
     file = _new_file(into.parent, re.sub("[^A-Za-z0-9._-]", "_", run_id)[:100])
@@ -151,13 +180,29 @@ def _readable(rows: Iterable[Row], blobs: Blobs) -> Iterator[AnyEvent]:
 
 
 @contextmanager
-def _source(path: Path, folder: Path) -> Iterator[_Source]:
-    """A copy of the file in that folder, opened so that SQLite overlooks what it can."""
-    copy = folder / "journal.db"
+def _sources(path: Path, folder: Path) -> Iterator[list[_Source]]:
+    """Copies of the file in that folder; where its log is damaged, first one that is read to the end of the log."""
+    with ExitStack() as opened:
+        mended = _copied(path, folder / "mended.db")
+        copies = [mended] if mend(log_of(mended)) else []
+        sources = [
+            opened.enter_context(_source(copy, path)) for copy in (*copies, _copied(path, folder / "journal.db"))
+        ]
+        yield sources
+
+
+def _copied(path: Path, copy: Path) -> Path:
+    """The file and its log under another name."""
     shutil.copyfile(path, copy)
-    log = Path(f"{path}-wal")
+    log = log_of(path)
     if log.exists():
-        shutil.copyfile(log, f"{copy}-wal")
+        shutil.copyfile(log, log_of(copy))
+    return copy
+
+
+@contextmanager
+def _source(copy: Path, path: Path) -> Iterator[_Source]:
+    """A copy of that file, opened so that SQLite overlooks what it can."""
     with closing(sqlite3.connect(copy, isolation_level=None)) as connection:
         connection.execute("PRAGMA writable_schema = ON")  # a file that was cut is read as far as it goes
         connection.text_factory = lambda text: text.decode(errors="replace")

@@ -14,6 +14,7 @@ from typing import Literal, TypeAlias, TypeVar
 from tenlines.errors import JournalError, JournalFormatError
 from tenlines.journal.migrations import layout_of, migrate
 from tenlines.journal.sqlite_errors import is_locked, journal_error
+from tenlines.journal.sqlite_log import refuse_damaged
 
 Durability: TypeAlias = Literal["process", "power"]
 _SYNCHRONOUS = {"process": "NORMAL", "power": "FULL"}
@@ -146,6 +147,7 @@ class SqliteFile:
                 os.close(os.open(self._place, os.O_CREAT | os.O_RDWR, 0o600))
         if 0 < self._place.stat().st_size < _SMALLEST:
             raise JournalFormatError(f"{self.path} is too short to be a journal: name another file with --journal")
+        is_torn = refuse_damaged(self._place, self.path)
         connection = self._connect()
         try:
             layout_of(connection, self.path)  # nothing is changed in a file that is no journal
@@ -154,12 +156,16 @@ class SqliteFile:
             connection.execute(f"PRAGMA synchronous = {_SYNCHRONOUS[self._durability]}")
             connection.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
             migrate(connection, self.path)
+            if is_torn:
+                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         except BaseException:
             connection.close()
             raise
         return connection
 
     def _open_reader(self) -> sqlite3.Connection:
+        if self._writer is None:  # after a fork this may be the first to open the file
+            refuse_damaged(self._place, self.path)
         connection = self._connect()
         connection.execute("PRAGMA query_only = ON")
         return connection
