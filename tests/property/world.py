@@ -20,7 +20,7 @@ from alphabet import (
     some_settings,
 )
 from call_facts import Place, holds
-from hostile import Hostile
+from hostile_events import Hostile
 from laws import Checked
 
 from tenlines.core import events as ev
