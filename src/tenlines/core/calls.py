@@ -192,9 +192,13 @@ def on_call_failed(state: State, event: ev.CallFailed) -> None:
 
 def on_call_timed_out(state: State, event: ev.CallTimedOut) -> None:
     """It was given up."""
-    find_call(state, event, started=True)
+    one, text = find_call(state, event, started=True), event.text
+    assert one.spec is not None
+    if state.tools[one.spec.name].read_only and not one.spec.read_only:
+        # It ran before a crash, when its tool did not only read. What is said of the tool now is not true of that.
+        text = outcomes.timed_out(one.spec.name, event.after_s, read_only=False)
     state.given_up.add((event.step, event.position))
-    answer(state, event.position, "timeout", (Text(event.text),))
+    answer(state, event.position, "timeout", (Text(text),))
 
 
 def on_call_abandoned(state: State, event: ev.CallAbandoned) -> None:
