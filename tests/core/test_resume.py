@@ -9,6 +9,7 @@ import pytest
 from told_run import CAREFUL, Run
 
 from tenlines.core import events as ev
+from tenlines.core import outcomes
 from tenlines.core.effects import AskHuman, Reconcile
 from tenlines.core.limits import Limits
 
@@ -41,6 +42,14 @@ def test_a_call_is_not_run_again_by_a_tool_that_lost_its_promise() -> None:
 def test_the_weaker_promise_holds_for_what_has_run() -> None:
     run = Run().call("put").start().resume((ev.ToolSpec("put", read_only=True),)).cancel("now")
     assert run.effect.refusals[0].outcome == "in_doubt"
+
+
+def test_what_ran_before_a_crash_is_not_judged_by_the_tool_as_it_is_now() -> None:
+    reading = (ev.ToolSpec("put", read_only=True),)
+    run = Run().call("put").start().resume(reading).start()
+    text = outcomes.timed_out("put", 2.0, read_only=True)
+    run.tell(ev.CallTimedOut, step=1, position=0, after_s=2.0, text=text)
+    assert "may have taken effect" in run.messages[-1].text
 
 
 def test_arguments_that_no_longer_fit_after_a_crash_do_not_undo_what_the_call_did() -> None:

@@ -261,7 +261,11 @@ class Facts(msgspec.Struct):
 
     def _on_CallTimedOut(self, event: ev.CallTimedOut) -> None:
         self.owed.add((event.step, event.position))
-        self._end(self.open[event.position], "timeout", (Text(event.text),))
+        call, text = self.open[event.position], event.text
+        if self.tools[call.name].read_only and call.may_have_had_effect:
+            # It ran before a crash, when it did not only read.
+            text = outcomes.timed_out(call.name, event.after_s, False)
+        self._end(call, "timeout", (Text(text),))
 
     def _on_CallAbandoned(self, event: ev.CallAbandoned) -> None:
         self.owed.add((event.step, event.position))
