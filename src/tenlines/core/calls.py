@@ -204,8 +204,10 @@ def on_call_timed_out(state: State, event: ev.CallTimedOut) -> None:
 def on_call_abandoned(state: State, event: ev.CallAbandoned) -> None:
     """It was interrupted."""
     one = find_call(state, event, started=None)
-    if not one.counted and one.refusal != event.outcome:
+    if not one.counted and one.refusal is None:
         raise InvalidEvent(f"CallAbandoned: call {event.position} of step {event.step} has not started")
+    if one.refusal not in (None, event.outcome):
+        raise InvalidEvent(f"CallAbandoned says {event.outcome!r}; the call is refused as {one.refusal!r}")
     stopped = why_nothing_runs(state, open_exchange(state), event.at, deadline_at(state))
     if is_unsettled(one) and one.refusal is None and not stopped:
         raise InvalidEvent(f"CallAbandoned: nobody has said yet what became of {one.call.name!r}")

@@ -7,7 +7,6 @@ that it guards.
 from __future__ import annotations
 
 import hashlib
-from typing import NamedTuple
 
 import msgspec
 
@@ -134,23 +133,19 @@ def _next_calls(state: State, now: float) -> Effect:
     return RunTools(tuple(refusals), tuple(calls), state.settings.max_parallel, deadline)
 
 
-class _Due(NamedTuple):
-    """The calls from the cursor on whose turn it is."""
+def _due(state: State, exchange: Exchange, why: str, now: float) -> tuple[list[Refusal], list[RunnableCall], list[int]]:
+    """The calls from the cursor on: who is refused now, who may run now, and who could if the leave were not over.
 
-    refusals: list[Refusal]
-    calls: list[RunnableCall]
-    stale: list[int]
-    """Positions of calls that could run if the leave to run them were not over. It is asked for again when it is
-    their turn, and for one at a time: else some leave would be over again before the last is given, for ever."""
-
-
-def _due(state: State, exchange: Exchange, why: str, now: float) -> _Due:
-    """Who is refused now, who may run now."""
+    Leave is asked for again when it is the turn of its call, and for one call at a time: else some leave would be over
+    again before the last is given, for ever.
+    """
     deadline = deadline_at(state)
     drains = state.cancel == "drain" and exchange.final is None and (deadline is None or now < deadline)
     budget = state.limits.tool_calls
     room = None if budget is None else budget - state.account.tool_calls
-    refusals, calls, stale = due = _Due([], [], [])
+    refusals: list[Refusal] = []
+    calls: list[RunnableCall] = []
+    stale: list[int] = []
     for index in range(exchange.cursor, len(exchange.order)):
         position = exchange.order[index]
         one = exchange.calls[position]
@@ -171,14 +166,14 @@ def _due(state: State, exchange: Exchange, why: str, now: float) -> _Due:
             break
         if waits:
             continue
-        if has_expired(one, now):
+        if one.expires_at is not None and has_expired(one, now):
             stale.append(position)
         else:
             calls.append(runnable(state, exchange.step, position, one))
             room = None if room is None else room - (not one.counted)
         if alone:
             break
-    return due
+    return refusals, calls, stale
 
 
 # --- what has to be asked ----------------------------------------------------------------------------
