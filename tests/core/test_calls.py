@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from told_run import Run
+from told_run import CAREFUL, Run
 
 from tenlines.core import events as ev
 from tenlines.core.limits import Limits
@@ -70,3 +70,13 @@ def test_a_drain_lets_what_runs_finish() -> None:
 def test_a_note_of_the_loop_is_no_message_of_a_person() -> None:
     run = Run(tell_left=True).call("look").start().returned()
     assert run.messages[-1] == Note("Left for this task: 19 steps.")
+
+
+def test_a_call_that_is_refused_is_told_as_what_it_is_refused_as() -> None:
+    run = Run(CAREFUL).call("pry").decide().start().resume(CAREFUL)
+    changed = (ev.ToolSpec("pry", "new", read_only=True, approve=True),)
+    run.resume(changed).decide(verdict="deny")
+    for outcome in ("in_doubt", "cancelled"):
+        why = run.refuses(ev.CallAbandoned, step=1, position=0, outcome=outcome, text="x")
+        assert "refused as 'denied'" in why
+    assert run.refuse_all().messages[-1].outcome == "denied"
