@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -154,10 +154,9 @@ def functions(file: Path) -> Iterator[tuple[int, str]]:
             yield (node.end_lineno or 0) - node.lineno + 1, f"{named(file)}: {node.name}"
 
 
-def test_no_function_of_the_core_is_longer_than_a_page(capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_function_of_the_core_is_longer_than_a_page(say: Callable[[str], None]) -> None:
     longest = sorted((one for file in modules(CORE) for one in functions(file)), reverse=True)
-    with capsys.disabled():
-        print(f"\nlongest functions of the core: {'; '.join(f'{name} {lines}' for lines, name in longest[:3])}")
+    say(f"longest functions of the core: {'; '.join(f'{name} {lines}' for lines, name in longest[:3])}")
     assert longest[0][0] <= LONGEST_FUNCTION
 
 

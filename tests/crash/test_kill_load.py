@@ -47,13 +47,11 @@ def listed(counts: dict[str, int]) -> str:
 
 @pytest.mark.slow
 def test_runs_in_a_file_that_are_killed_at_random_come_to_their_right_ends(
-    tmp_path: Path, figures: list[str], capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, say: Callable[[str], None]
 ) -> None:
     load = Load(store=str(tmp_path / "journal.db"), effects=str(tmp_path / "effects"), runs=20, kills=30, seed=7)
     outcome = outcome_of(load, no_restart)
-    figures.append(f"20 runs at once in SQLite: {listed(outcome['lives'])}; {listed(outcome['counts'])}")
-    with capsys.disabled():
-        print(f"\n{figures[-1]}")
+    say(f"20 runs at once in SQLite: {listed(outcome['lives'])}; {listed(outcome['counts'])}")
     assert outcome["wrong"] == []
     assert outcome["lives"]["kills"] == 30
     assert outcome["counts"]["in doubt"] > 0
@@ -61,13 +59,11 @@ def test_runs_in_a_file_that_are_killed_at_random_come_to_their_right_ends(
 
 @pytest.mark.slow
 def test_runs_in_postgres_survive_a_hundred_kills_and_five_of_the_server(
-    postgres_server: PostgresServer, tmp_path: Path, figures: list[str], capsys: pytest.CaptureFixture[str]
+    postgres_server: PostgresServer, tmp_path: Path, say: Callable[[str], None]
 ) -> None:
     load = Load(postgres_server.new_database(), str(tmp_path / "effects"), runs=50, kills=100, restarts=5, seed=3)
     outcome = outcome_of(load, lambda: postgres_server.restart(hard=True))
-    figures.append(f"50 runs at once in Postgres: {listed(outcome['lives'])}; {listed(outcome['counts'])}")
-    with capsys.disabled():
-        print(f"\n{figures[-1]}")
+    say(f"50 runs at once in Postgres: {listed(outcome['lives'])}; {listed(outcome['counts'])}")
     assert outcome["wrong"] == []
     assert outcome["lives"]["kills"] == 100
     assert outcome["lives"]["restarts"] == 5

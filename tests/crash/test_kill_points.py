@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -97,16 +97,12 @@ def test_a_run_that_was_killed_at_any_port_call_comes_to_its_right_end(name: str
 
 
 @pytest.mark.slow
-def test_more_than_five_hundred_points_were_tried_at_every_port(
-    tallies: Tallies, figures: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_more_than_five_hundred_points_were_tried_at_every_port(tallies: Tallies, say: Callable[[str], None]) -> None:
     kills = sum(one.kills for one in tallies.values())
     doubles = sum(one.double_kills for one in tallies.values())
     doubts = sum(one.in_doubt for one in tallies.values())
     line = f"kill points: {kills:,} in {len(tallies)} cases, and {doubles:,} of processes that carried on; "
-    figures.append(f"{line}{doubts:,} calls reported in doubt, 0 effects lost or doubled")
-    with capsys.disabled():
-        print(f"\n{figures[-1]}")
+    say(f"{line}{doubts:,} calls reported in doubt, 0 effects lost or doubled")
     assert kills >= 500
     assert doubles >= 100
     places = set().union(*(tally.places for tally in tallies.values()))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +55,7 @@ def summed(found: list[dict[str, Any]]) -> str:
 
 @pytest.mark.slow
 def test_of_two_that_take_up_the_same_run_one_ends_it_and_the_other_stops(
-    stores: Stores, figures: list[str], capsys: pytest.CaptureFixture[str]
+    stores: Stores, say: Callable[[str], None]
 ) -> None:
     found = raced(
         "owners",
@@ -63,9 +64,7 @@ def test_of_two_that_take_up_the_same_run_one_ends_it_and_the_other_stops(
         stores.race("aio", "sqlite", 20, ACTING),
         stores.race("aio", "postgres", 20, ACTING),
     )
-    figures.append(f"two processes on one run, 240 times: the other one {summed(found)}")
-    with capsys.disabled():
-        print(f"\n{figures[-1]}")
+    say(f"two processes on one run, 240 times: the other one {summed(found)}")
     assert [one["wrong"] for one in found] == [[], [], [], []]
     assert sum(one["counts"].get("lost it", 0) for one in found) >= 20
     assert sum(one["counts"].get("taken from one that had acted", 0) for one in found) > 0
@@ -73,7 +72,7 @@ def test_of_two_that_take_up_the_same_run_one_ends_it_and_the_other_stops(
 
 @pytest.mark.slow
 def test_of_two_that_want_the_next_turn_of_a_session_one_has_it_and_the_other_is_told_at_once(
-    stores: Stores, figures: list[str], capsys: pytest.CaptureFixture[str]
+    stores: Stores, say: Callable[[str], None]
 ) -> None:
     found = raced(
         "sessions",
@@ -84,8 +83,6 @@ def test_of_two_that_want_the_next_turn_of_a_session_one_has_it_and_the_other_is
     )
     longest = max(one["longest_s"] for one in found)
     told = f"told after {longest * 1000:.0f} ms at most"
-    figures.append(f"two processes on one session, 100 times: the other one {summed(found)}; {told}")
-    with capsys.disabled():
-        print(f"\n{figures[-1]}")
+    say(f"two processes on one session, 100 times: the other one {summed(found)}; {told}")
     assert [one["wrong"] for one in found] == [[], [], [], []]
     assert sum(one["counts"].get("lost the write", 0) for one in found) > 0

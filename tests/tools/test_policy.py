@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -173,7 +174,7 @@ def test_an_approve_that_raises_asks_a_person() -> None:
         Edit({}, b"x"),  # type: ignore[arg-type]
         object(),
     ],
-    ids=repr,
+    ids=lambda nonsense: re.sub(" at 0x[0-9a-f]+", "", repr(nonsense)),
 )
 def test_a_policy_that_returns_no_opinion_asks_a_person(nonsense: Any) -> None:
     name, verdict = decided(lambda call: nonsense, look)
