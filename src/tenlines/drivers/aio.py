@@ -261,7 +261,7 @@ class _Driver(Bookkeeping):
         context, loop = copy_context(), self.loop
 
         def work() -> None:
-            end = drafts.attempt(partial(context.run, call))
+            end = drafts.attempt(context.run, call)
             if not loop.is_closed():
                 loop.call_soon_threadsafe(self._deliver, key, end)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable
-from functools import partial
 from typing import Any, NamedTuple, cast
 
 import msgspec
@@ -123,7 +122,7 @@ def ended(tool: ToolPort, call: RunnableCall, end: Ended, remarks: tuple[str, ..
     """A tool came back: with a value, or with an exception of any kind."""
     if end.error is not None:
         return _raised(tool, call, end.error)
-    rendered = attempt(partial(tool.render, end.value))  # foreign code: a __str__, a hook
+    rendered = attempt(tool.render, end.value)  # foreign code: a __str__, a hook
     if rendered.error is not None:
         return _raised(tool, call, rendered.passed_on(), "ran, but its result could not be shown")
     parts, truncated, shown, original, full, more = rendered.value
@@ -255,7 +254,7 @@ def deadline_of(tool: ToolPort, now: float, run_deadline: float | None) -> float
 
 def check(tool: ToolPort, call: RunnableCall) -> Bound | Invalid:
     """Ask the tool whether it takes these arguments. Nothing has run yet."""
-    end = attempt(partial(tool.check, call.arguments))  # validators are foreign code
+    end = attempt(tool.check, call.arguments)  # validators are foreign code
     if end.error is None:
         return cast(Bound | Invalid, end.value)
     error = end.passed_on()
@@ -264,10 +263,10 @@ def check(tool: ToolPort, call: RunnableCall) -> Bound | Invalid:
     )
 
 
-def attempt(call: Callable[[], Any]) -> Ended:
+def attempt(call: Callable[..., Any], *args: Any) -> Ended:
     """Run foreign code here and now, whatever it does."""
     try:
-        return Ended(call())
+        return Ended(call(*args))
     except BaseException as error:  # noqa: BLE001  # a tool may raise anything; what it means is said by the machine's rules
         return Ended(error=error)
 

@@ -106,7 +106,7 @@ class _Driver(Bookkeeping):
         self.recorder.commit()
         on_delta = self.recorder.on_delta
         if effect.deadline_at is None and self.control is None:
-            end = drafts.attempt(partial(self.parts.session.complete, effect, on_delta))
+            end = drafts.attempt(self.parts.session.complete, effect, on_delta)
         else:
             key = f"model:{effect.step}:{effect.attempt}"
             relay = None if on_delta is None else self.arrivals.put
@@ -161,7 +161,7 @@ class _Driver(Bookkeeping):
         yield drafts.call_started(call)
         self.recorder.commit()
         ctx = CallContext(call.key, call.name, None)
-        end = drafts.attempt(partial(copy_context().run, tool.call, bound, ctx))
+        end = drafts.attempt(copy_context().run, tool.call, bound, ctx)
         if isinstance(end.error, KeyboardInterrupt):
             raise end.error
         yield drafts.ended(tool, call, end, bound.remarks)
@@ -261,7 +261,7 @@ class _Driver(Bookkeeping):
         if is_async:
             return loop_thread.submit(_deliver(call, key, put))
         context = copy_context()
-        workers.submit(lambda: put(_Arrival(key, drafts.attempt(partial(context.run, call)))))
+        workers.submit(lambda: put(_Arrival(key, drafts.attempt(context.run, call))))
         return drafts.nothing
 
     def give_up(self) -> None:

@@ -196,4 +196,3 @@ def contiguous(run_id: str, rows: Iterable[Row], from_seq: int, count: int | Non
         yield row
     if count is not None and expected != max(count, from_seq):
         raise JournalDamaged(f"run {run_id} has {expected} events, but {count} were written: some are missing or extra")
-

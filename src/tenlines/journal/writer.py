@@ -161,10 +161,8 @@ class WrittenInGroups(ABC):
         held = self._held.pop(run_id, None)
         if held:
             batch = Batch(run_id, held)
-            if self._is_quick and self._is_first():
+            if self._is_first(batch):
                 self._write_here(batch)
-            else:
-                self._hand_over(batch)
             batch.wait()
 
     async def acommit(self, run_id: str) -> None:
@@ -187,20 +185,24 @@ class WrittenInGroups(ABC):
 
     def _hand_over(self, batch: Batch) -> None:
         with self._handing:
-            self._refuse_when_closed()
-            if self._thread is None:
-                self._start()
-            self._unsettled += 1
-            self._queue.put((self, batch))
+            self._enqueue(batch)
 
-    def _is_first(self) -> bool:
-        """Whether nobody else waits or writes. Then they wait for us."""
+    def _is_first(self, batch: Batch) -> bool:
+        """Whether nobody else waits or writes and the store is quick, so that they wait for us; else it is handed over."""
         with self._handing:
-            self._refuse_when_closed()
-            if self._unsettled:
+            if self._unsettled or not self._is_quick:
+                self._enqueue(batch)
                 return False
+            self._refuse_when_closed()
             self._unsettled = 1
             return True
+
+    def _enqueue(self, batch: Batch) -> None:
+        self._refuse_when_closed()
+        if self._thread is None:
+            self._start()
+        self._unsettled += 1
+        self._queue.put((self, batch))
 
     def _write_here(self, batch: Batch) -> None:
         try:
