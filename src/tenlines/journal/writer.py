@@ -188,7 +188,7 @@ class WrittenInGroups(ABC):
             self._enqueue(batch)
 
     def _is_first(self, batch: Batch) -> bool:
-        """Whether nobody else waits or writes and the store is quick, so that they wait for us; else it is handed over."""
+        """Whether nobody else waits or writes, and the store is quick. Where that is not so, it is handed over."""
         with self._handing:
             if self._unsettled or not self._is_quick:
                 self._enqueue(batch)
