@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -84,3 +85,22 @@ def postgres_store(address: str) -> Store:
     from tenlines.journal.postgres import PostgresJournal
 
     return Store("postgres", lambda: PostgresJournal(address))
+
+
+def together(works: list[Callable[[], None]]) -> list[BaseException]:
+    """Run them in threads. Returns what they raised."""
+    raised: list[BaseException] = []
+
+    def run(work: Callable[[], None]) -> None:
+        try:
+            work()
+        except BaseException as error:
+            raised.append(error)
+
+    threads = [threading.Thread(target=run, args=(work,), daemon=True) for work in works]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE_S)
+    assert not any(thread.is_alive() for thread in threads)
+    return raised

@@ -14,7 +14,7 @@ from typing import Any
 import psycopg
 import pytest
 from cutting_proxy import CuttingProxy
-from journal_world import PATIENCE_S, log, put, said, start
+from journal_world import PATIENCE_S, log, put, said, start, together
 from postgres_server import PASSWORD, PostgresServer
 
 from tenlines.core import events as ev
@@ -56,11 +56,7 @@ def test_many_that_open_a_new_database_at_once_make_its_tables_once(postgres_add
         ready.wait(PATIENCE_S)
         opened.append(PostgresJournal(postgres_address))
 
-    threads = [threading.Thread(target=work) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(PATIENCE_S)
+    assert together([work] * 8) == []
     assert len(opened) == 8
     assert run(postgres_address, "SELECT version FROM tenlines_layout") == [(LAYOUT,)]
     for journal in opened:

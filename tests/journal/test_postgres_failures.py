@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import psycopg
 import pytest
 from cutting_proxy import Cut, CuttingProxy
-from journal_world import PATIENCE_S, log, put, said, start
+from journal_world import PATIENCE_S, log, put, said, start, together
 from postgres_server import PASSWORD, PostgresServer
 
 from tenlines.core import events as ev
@@ -46,23 +47,12 @@ def other(address: str) -> Iterator[PostgresJournal]:
     journal.close()
 
 
-def together(works: list[Callable[[], None]]) -> list[BaseException]:
-    """Run them in threads. Returns what they raised."""
-    raised: list[BaseException] = []
-
-    def run(work: Callable[[], None]) -> None:
-        try:
-            work()
-        except BaseException as error:
-            raised.append(error)
-
-    threads = [threading.Thread(target=run, args=(work,), daemon=True) for work in works]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(PATIENCE_S)
-    assert not any(thread.is_alive() for thread in threads)
-    return raised
+def overtake(proxy: CuttingProxy, address: str, *events: ev.AnyEvent) -> None:
+    """Another owner appends, as soon as the line of the first is cut."""
+    assert proxy.has_cut.wait(PATIENCE_S)
+    with other(address) as theirs:
+        put(theirs, "r1", *events)
+    proxy.is_deaf = False
 
 
 # --- a line that is cut in a commit ---------------------------------------------------------------------
@@ -95,16 +85,11 @@ def test_a_commit_that_was_lost_is_a_conflict_where_another_owner_came_first(
     put(journal, "r1", *log("r1"))
     proxy.cut("before", then_be_deaf=True)
 
-    def overtake() -> None:
-        assert proxy.has_cut.wait(PATIENCE_S)
-        with other(postgres_address) as theirs:
-            put(theirs, "r1", ev.RunResumed(seq=3, at=4.0, owner=new_owner()))
-        proxy.is_deaf = False
-
     def go_on() -> None:
         put(journal, "r1", ev.RunResumed(seq=3, at=4.0, owner=new_owner()))
 
-    (error,) = together([overtake, go_on])
+    theirs = partial(overtake, proxy, postgres_address, ev.RunResumed(seq=3, at=4.0, owner=new_owner()))
+    (error,) = together([theirs, go_on])
     assert isinstance(error, JournalConflict)
     assert len(list(journal.read("r1"))) == 4
 
@@ -115,13 +100,8 @@ def test_a_commit_that_was_written_counts_where_another_owner_came_after_it(
     put(journal, "r1", *log("r1"))
     proxy.cut("after", then_be_deaf=True)
 
-    def overtake() -> None:
-        assert proxy.has_cut.wait(PATIENCE_S)
-        with other(postgres_address) as theirs:
-            put(theirs, "r1", ev.RunResumed(seq=4, at=4.0, owner=new_owner()))
-        proxy.is_deaf = False
-
-    assert together([overtake, lambda: put(journal, "r1", said(3))]) == []
+    theirs = partial(overtake, proxy, postgres_address, ev.RunResumed(seq=4, at=4.0, owner=new_owner()))
+    assert together([theirs, lambda: put(journal, "r1", said(3))]) == []
     with pytest.raises(JournalConflict):
         put(journal, "r1", said(4))
     assert [type(event) for event in journal.read("r1", 3)] == [ev.MessageQueued, ev.RunResumed]
@@ -133,13 +113,8 @@ def test_a_commit_that_only_looks_like_what_another_owner_wrote_is_a_conflict(
     put(journal, "r1", *log("r1"))
     proxy.cut("before", then_be_deaf=True)
 
-    def overtake() -> None:
-        assert proxy.has_cut.wait(PATIENCE_S)
-        with other(postgres_address) as theirs:
-            put(theirs, "r1", said(3), said(4, "theirs"))
-        proxy.is_deaf = False
-
-    (error,) = together([overtake, lambda: put(journal, "r1", said(3), said(4, "ours"))])
+    theirs = partial(overtake, proxy, postgres_address, said(3), said(4, "theirs"))
+    (error,) = together([theirs, lambda: put(journal, "r1", said(3), said(4, "ours"))])
     assert isinstance(error, JournalConflict)
     assert list(journal.read("r1", 3)) == [said(3), said(4, "theirs")]
 
