@@ -33,7 +33,7 @@ from tenlines.errors import ConfigError, stopped
 from tenlines.journal import open_journal
 from tenlines.journal.owner import new_owner
 from tenlines.models.resolve import resolve
-from tenlines.ports import Clock, Delta, Invalid, Journal, Model, Observer, Policy, SystemClock, ToolPort
+from tenlines.ports import Clock, Delta, Journal, Model, Observer, Policy, SystemClock, ToolPort
 from tenlines.tools.load import as_tools
 from tenlines.tools.policy import as_policy, settle
 from tenlines.wire.plain import read_history, read_messages
@@ -207,7 +207,9 @@ class Agent:
         """
         changed = None if arguments is None else dict(arguments)
         if changed is not None:
-            self._check_edit(decisions.find(self.pending(run_id), run_id, call).name, changed)
+            tool = self.tools.get(decisions.find(self.pending(run_id), run_id, call).name)
+            if tool is not None:
+                decisions.check_edit(tool, changed)
         decision = Decision("allow", by, "", changed, digest)
         return decisions.decide(self.journal, self.clock, run_id, call, decision)
 
@@ -216,12 +218,6 @@ class Agent:
     ) -> tuple[PendingCall, ...]:
         """Forbid a call of a run that is `awaiting_approval`; the model is told `reason`. The rest as in `approve`."""
         return decisions.decide(self.journal, self.clock, run_id, call, Decision("deny", by, reason, None, digest))
-
-    def _check_edit(self, name: str, arguments: dict[str, Any]) -> None:
-        tool = self.tools.get(name)
-        bound = None if tool is None else tool.check(arguments)
-        if isinstance(bound, Invalid):
-            raise ConfigError(f"these arguments cannot be put in place: {bound.text}")
 
     def undo_sync(self, run_id: str, *, by: str = "", reason: str = "", control: Control | None = None) -> RunResult:
         """Take back what a run did: the `undo` of each of its calls, in reverse order. A run that is open is ended.

@@ -190,13 +190,11 @@ LEAVE: tuple[Fault, ...] = (
         "    if not one.spec.read_only:\n        state.acted",
         "    if True:\n        state.acted",
     ),
-    Fault(
-        "undo: what is undone is undone again", D, 'or state.undone[place].outcome != "ok")\n    ]', "or True)\n    ]"
-    ),
+    Fault("undo: what is undone is undone again", D, " and not is_undone(state, place)]", "]"),
     Fault(
         "undo: a failed one is never tried again",
         D,
-        'and (place not in state.undone or state.undone[place].outcome != "ok")',
+        "and not is_undone(state, place)",
         "and place not in state.undone",
     ),
     Fault(
@@ -235,9 +233,7 @@ LEAVE: tuple[Fault, ...] = (
     ),
     Fault("undo: the model is not told", E, "    _tell_undone(state)\n\n", "\n"),
     Fault("undo: the model is told each time", E, "    state.undone_told.update(new)\n", ""),
-    Fault(
-        "undo: what was undone still stands", T, 'state.undone[place].outcome != "ok")\n        ),', "True)\n        ),"
-    ),
+    Fault("undo: what was undone still stands", T, " and not is_undone(state, place)\n", "\n"),
     Fault("undo: a paused run can be undone", U, "    if state.exchange is not None:\n", "    if False:\n"),
     Fault(
         "undo: whoever takes it over goes on with the run",

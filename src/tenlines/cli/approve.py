@@ -160,7 +160,8 @@ def _record(store: Journal, run_id: str, chosen: Sequence[PendingCall], decision
 
     if decision.digest is not None and len(chosen) > 1:
         raise ConfigError("--digest is that of one call: name it")
-    clock, waiting = SystemClock(), decisions.pending(store, run_id)
+    clock = SystemClock()
+    waiting: Sequence[PendingCall] = ()
     if not chosen:
         decisions.decide(store, clock, run_id, None, decision)
         raise ApprovalRefused(f"no call of run {run_id} waits for a decision")
@@ -184,8 +185,8 @@ def _edited(store: Journal, run_id: str, chosen: Sequence[PendingCall], typed: s
     if len(chosen) > 1:
         raise ConfigError("--edit is for one call: name it")
     arguments = read_object(_typed(typed))
-    for one in chosen:
-        _check(store, run_id, one.name, arguments, files)
+    if chosen:
+        _check(store, run_id, chosen[0].name, arguments, files)
     return arguments
 
 
@@ -202,10 +203,10 @@ def _typed(text: str) -> str:
 
 def _check(store: Journal, run_id: str, name: str, arguments: JsonObject, files: Sequence[str]) -> None:
     from tenlines.cli.reopening import plain_tools
-    from tenlines.core.replay import fold
-    from tenlines.ports import Invalid
+    from tenlines.drivers.decisions import check_edit
+    from tenlines.drivers.recorder import machine_of
 
-    specs = [spec for spec in fold(store.read(run_id)).state.specs if spec.name == name]
+    specs = [spec for spec in machine_of(store, run_id).state.specs if spec.name == name]
     try:
         tool = next((one for one in plain_tools(specs, files) if one.spec.name == name), None)
         why = "it is not in its file any more"
@@ -213,8 +214,8 @@ def _check(store: Journal, run_id: str, name: str, arguments: JsonObject, files:
         tool, why = None, str(error)
     if tool is None:
         typer.echo(f"the arguments could not be checked against the tool {name}: {why}", err=True)
-    elif isinstance(bound := tool.check(arguments), Invalid):
-        raise ConfigError(f"these arguments cannot be put in place: {bound.text}")
+    else:
+        check_edit(tool, arguments)
 
 
 # --- what is said ---------------------------------------------------------------------------------------

@@ -90,9 +90,11 @@ def _tools(story: Story, files: Sequence[str]) -> list[Any]:
 
 
 def _plan(story: Story, tools: Sequence[Any]) -> Plan:
+    from tenlines.core.state import is_undone
+
     state = story.machine.state
     undoable = {one.spec.name for one in tools if one.spec.undoable}
-    left = [place for place in state.acted if place not in state.undone or state.undone[place].outcome != "ok"]
+    left = [place for place in state.acted if not is_undone(state, place)]
     views = [story.call(*place) for place in left]
     return Plan(
         [one for one in reversed(views) if one.name in undoable], [one for one in views if one.name not in undoable]

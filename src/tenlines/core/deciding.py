@@ -27,7 +27,7 @@ from tenlines.core.effects import (
 )
 from tenlines.core.leaving import LeanView
 from tenlines.core.limits import Verdict, reserve
-from tenlines.core.state import Exchange, OpenCall, Phase, State, call_key, deadline_at, open_exchange
+from tenlines.core.state import Exchange, OpenCall, Phase, State, call_key, deadline_at, is_undone, open_exchange
 from tenlines.core.transcript import Outcome, TranscriptView, text_of
 from tenlines.errors import InvalidEvent
 
@@ -124,7 +124,7 @@ def _next_calls(state: State, now: float) -> Effect:
     why = why_nothing_runs(state, exchange, now, deadline)
     if exchange.asking and not why and (first := _next_question(state, exchange, now)):
         return first
-    refusals, calls, stale = _due(state, exchange, why, now)
+    refusals, calls, stale = _due(state, exchange, why, now, deadline)
     if not (refusals or calls):
         if stale:
             return AskHuman((_question(state, exchange.step, stale[0], now),))
@@ -133,13 +133,14 @@ def _next_calls(state: State, now: float) -> Effect:
     return RunTools(tuple(refusals), tuple(calls), state.settings.max_parallel, deadline)
 
 
-def _due(state: State, exchange: Exchange, why: str, now: float) -> tuple[list[Refusal], list[RunnableCall], list[int]]:
+def _due(
+    state: State, exchange: Exchange, why: str, now: float, deadline: float | None
+) -> tuple[list[Refusal], list[RunnableCall], list[int]]:
     """The calls from the cursor on: who is refused now, who may run now, and who could if the leave were not over.
 
     Leave is asked for again when it is the turn of its call, and for one call at a time: else some leave would be over
     again before the last is given, for ever.
     """
-    deadline = deadline_at(state)
     drains = state.cancel == "drain" and exchange.final is None and (deadline is None or now < deadline)
     budget = state.limits.tool_calls
     room = None if budget is None else budget - state.account.tool_calls
@@ -245,11 +246,7 @@ def binding(state: State, step: int, position: int, one: OpenCall) -> str:
 
 def still_to_undo(state: State) -> list[tuple[int, int]]:
     """Calls that started, whose tools name a compensation, and that are not known to be undone."""
-    return [
-        place
-        for place, one in state.acted.items()
-        if is_undoable(state, one) and (place not in state.undone or state.undone[place].outcome != "ok")
-    ]
+    return [place for place, one in state.acted.items() if is_undoable(state, one) and not is_undone(state, place)]
 
 
 def is_undoable(state: State, one: OpenCall) -> bool:

@@ -9,7 +9,7 @@ import msgspec
 from tenlines.core import events as ev
 from tenlines.core.events import Status
 from tenlines.core.limits import Left
-from tenlines.core.state import OpenCall, State, seconds_left
+from tenlines.core.state import OpenCall, State, is_undone, seconds_left
 from tenlines.core.transcript import JsonObject, Message, Outcome, text_of
 
 
@@ -149,7 +149,7 @@ def result_of(state: State) -> RunResult:
         standing=tuple(
             _record(*place, one)
             for place, one in state.acted.items()
-            if one.outcome is not None and (place not in state.undone or state.undone[place].outcome != "ok")
+            if one.outcome is not None and not is_undone(state, place)
         ),
     )
 

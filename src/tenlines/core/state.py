@@ -189,3 +189,8 @@ def seconds_left(state: State, now: float) -> float | None:
     """What is left of the time limit, or None where there is none."""
     deadline = deadline_at(state)
     return None if deadline is None else deadline - now
+
+
+def is_undone(state: State, place: tuple[int, int]) -> bool:
+    """Whether the call is known to be taken back."""
+    return place in state.undone and state.undone[place].outcome == "ok"

@@ -11,8 +11,8 @@ from tenlines.core.result import PendingCall, pending_calls
 from tenlines.core.state import Phase
 from tenlines.core.transcript import JsonObject
 from tenlines.drivers.recorder import machine_of
-from tenlines.errors import ApprovalRefused, InvalidEvent, JournalConflict
-from tenlines.ports import Clock, Journal
+from tenlines.errors import ApprovalRefused, ConfigError, InvalidEvent, JournalConflict
+from tenlines.ports import Clock, Invalid, Journal, ToolPort
 
 
 class Decision(NamedTuple):
@@ -95,6 +95,17 @@ def _check_paused(machine: Machine, run_id: str) -> None:
         f"run {run_id} has not paused: it is being worked on, or its process died. Resume it; it pauses when only a "
         "decision is missing"
     )
+
+
+def check_edit(tool: ToolPort, arguments: JsonObject) -> None:
+    """Whether a tool takes what somebody wants to put in place of what the model wrote.
+
+    Raises:
+        ConfigError: It does not.
+    """
+    bound = tool.check(arguments)
+    if isinstance(bound, Invalid):
+        raise ConfigError(f"these arguments cannot be put in place: {bound.text}")
 
 
 def find(waiting: tuple[PendingCall, ...], run_id: str, call: str | None) -> PendingCall:

@@ -102,19 +102,19 @@ def model_failed(effect: CallModel, error: BaseException) -> Draft:
 
 def call_started(call: RunnableCall) -> Draft:
     """The intent to run a tool."""
-    return Draft(ev.CallStarted, {"step": call.step, "position": call.position, "key": call.key})
+    return Draft(ev.CallStarted, {**_place(call), "key": call.key})
 
 
 def refused(refusal: Refusal) -> Draft:
     """A call that the machine answers itself."""
-    fields = {"step": refusal.step, "position": refusal.position, "outcome": refusal.outcome, "text": refusal.text}
+    fields = {**_place(refusal), "outcome": refusal.outcome, "text": refusal.text}
     kind = ev.CallAbandoned if refusal.outcome in ("in_doubt", "cancelled") else ev.CallFailed
     return Draft(kind, fields)
 
 
 def invalid(call: RunnableCall, text: str) -> Draft:
     """Arguments that the tool does not take."""
-    fields = {"step": call.step, "position": call.position, "outcome": "invalid_arguments", "text": text}
+    fields = {**_place(call), "outcome": "invalid_arguments", "text": text}
     return Draft(ev.CallFailed, fields)
 
 
@@ -126,7 +126,7 @@ def ended(tool: ToolPort, call: RunnableCall, end: Ended, remarks: tuple[str, ..
     if rendered.error is not None:
         return _raised(tool, call, rendered.passed_on(), "ran, but its result could not be shown")
     parts, truncated, shown, original, full, more = rendered.value
-    fields: dict[str, Any] = {"step": call.step, "position": call.position, "parts": parts}
+    fields: dict[str, Any] = {**_place(call), "parts": parts}
     if truncated:
         fields.update(truncated=True, shown_chars=shown, original_chars=original, full=full)
     if remarks or more:
@@ -138,8 +138,7 @@ def _raised(tool: ToolPort, call: RunnableCall, error: BaseException, what: str 
     name, message = type(error).__name__, _message(error)
     text = f"{tool.spec.name} {what}: {name}: {message}" if what else outcomes.raised(tool.spec.name, name, message)
     fields = {
-        "step": call.step,
-        "position": call.position,
+        **_place(call),
         "outcome": "tool_error",
         "text": text,
         "error_type": name,
@@ -167,7 +166,7 @@ def _detail(error: BaseException) -> str:
 def timed_out(tool: ToolPort, call: RunnableCall, after_s: float) -> Draft:
     """A tool did not come back in time."""
     text = outcomes.timed_out(tool.spec.name, after_s, tool.spec.read_only, tool.is_killable)
-    fields = {"step": call.step, "position": call.position, "after_s": after_s, "text": text}
+    fields = {**_place(call), "after_s": after_s, "text": text}
     return Draft(ev.CallTimedOut, fields)
 
 
@@ -179,7 +178,7 @@ def late(running: Running, end: Ended) -> Draft:
     text = draft.fields.get("text", "\n".join(texts))
     outcome = "ok" if end.error is None else "tool_error"
     call = running.call
-    fields = {"step": call.step, "position": call.position, "outcome": outcome, "text": text}
+    fields = {**_place(call), "outcome": outcome, "text": text}
     return Draft(ev.LateResultArrived, fields)
 
 
@@ -240,7 +239,7 @@ class NotInTime(Exception):
     """Foreign code that was asked something did not come back in time."""
 
 
-def _place(call: RunnableCall) -> dict[str, Any]:
+def _place(call: RunnableCall | Refusal) -> dict[str, Any]:
     return {"step": call.step, "position": call.position}
 
 

@@ -178,8 +178,9 @@ def _faults(undisturbed: CrashReport, report: CrashReport) -> Iterator[str]:
 def _started_again(report: CrashReport) -> Iterator[str]:
     """Calls that ran twice though nothing says that they may."""
     started = Counter((event.step, event.position) for event in report.log if isinstance(event, ev.CallStarted))
+    plain = _plain(report)
     for place, times in started.items():
-        if times > 1 and place in _plain(report):
+        if times > 1 and place in plain:
             yield f"the call at {_words(place)} started {times} times"
 
 
