@@ -161,14 +161,13 @@ class ChatServer:
         """Send chunks as events, then nothing more until the client goes away."""
 
         def answer(handler: BaseHTTPRequestHandler) -> None:
-            handler.send_response(200)
-            handler.send_header("content-type", "text/event-stream")
-            handler.end_headers()
-            for chunk in chunks:
-                handler.wfile.write(f"data: {json.dumps(chunk)}\n\n".encode())
-            handler.wfile.flush()
             handler.connection.settimeout(20)
-            try:
+            try:  # the client may be gone before the first byte is sent
+                handler.send_response(200)
+                handler.send_header("content-type", "text/event-stream")
+                handler.end_headers()
+                for chunk in chunks:
+                    handler.wfile.write(f"data: {json.dumps(chunk)}\n\n".encode())
                 handler.connection.recv(1)
             except ConnectionError:
                 pass
