@@ -56,27 +56,51 @@ class Repeats(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """End as `stuck` when so many calls in a row never reached a tool (unknown tool, invalid arguments)."""
 
 
+class Tier(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """Other prices for long requests, in US dollars per million tokens."""
+
+    above: int
+    """They hold for the whole of a request with more input tokens than this."""
+    input: float
+    output: float
+    cache_read: float | None = None
+    cache_write: float | None = None
+
+
 class Price(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """US dollars per million tokens."""
 
     input: float
     output: float
     cache_read: float | None = None
+    """None: cached tokens cost as much as others."""
     cache_write: float | None = None
+    """None: as `input`."""
+    tiers: tuple[Tier, ...] = ()
+    """In rising order of `above`."""
+
+    def at(self, input_tokens: int) -> Price | Tier:
+        """The prices of a request with so many input tokens."""
+        for tier in reversed(self.tiers):
+            if input_tokens > tier.above:
+                return tier
+        return self
 
     def of(self, usage: Usage) -> float:
         """Dollars of one reply. Cached tokens are part of `usage.input` and are charged once."""
+        tokens = usage.input or 0
+        price = self.at(tokens) if self.tiers else self
         read, write = usage.cache_read or 0, usage.cache_write or 0
-        plain = max(0, (usage.input or 0) - read - write)
-        read_price = self.input if self.cache_read is None else self.cache_read
-        write_price = self.input if self.cache_write is None else self.cache_write
-        total = plain * self.input + read * read_price + write * write_price + (usage.output or 0) * self.output
-        return total / 1e6
+        read_price = price.input if price.cache_read is None else price.cache_read
+        write_price = price.input if price.cache_write is None else price.cache_write
+        total = max(0, tokens - read - write) * price.input + read * read_price + write * write_price
+        return (total + (usage.output or 0) * price.output) / 1e6
 
     def worst(self, input_tokens: int, output_tokens: int) -> float:
-        """The most that a request of this size can cost."""
-        dearest = max(self.input, self.cache_read or 0.0, self.cache_write or 0.0)
-        return (input_tokens * dearest + output_tokens * self.output) / 1e6
+        """The most that a request of this size can cost: no token of it is cached, or all are written to the cache."""
+        price = self.at(input_tokens) if self.tiers else self
+        dearest = max(price.input, price.cache_read or 0.0, price.cache_write or 0.0)
+        return (input_tokens * dearest + output_tokens * price.output) / 1e6
 
 
 class Reservation(msgspec.Struct, frozen=True, gc=False):

@@ -151,6 +151,8 @@ class Note(msgspec.Struct, frozen=True, gc=False, tag="note"):
     result can forge one; formats without a place for it send it as user text."""
 
     text: str
+    summary: bool = False
+    """It stands for what was cut out before it, in the model's own words."""
 
 
 class Assistant(msgspec.Struct, frozen=True, gc=False, tag="assistant"):
@@ -159,6 +161,9 @@ class Assistant(msgspec.Struct, frozen=True, gc=False, tag="assistant"):
     text: str = ""
     calls: tuple[ToolCall, ...] = ()
     opaque: tuple[Opaque, ...] = ()
+    rebased: bool = False
+    """What stands before it has changed since it was said (a compaction): reasoning that is bound to its beginning is
+    left out by formats whose providers would refuse it."""
 
 
 class Result(msgspec.Struct, frozen=True, gc=False, tag="result"):
