@@ -139,7 +139,9 @@ class _Mender:
             self.ids.add(new)
             self.wanted.setdefault(call.id, deque()).append(position)
             calls.append(self._call(call, new))
-        self.assistant = Assistant(message.text if message.text.strip() else "", tuple(calls), message.opaque)
+        self.assistant = Assistant(
+            message.text if message.text.strip() else "", tuple(calls), message.opaque, message.rebased
+        )
         self.results = [None] * len(calls)
 
     def _call(self, call: ToolCall, new_id: str) -> ToolCall:

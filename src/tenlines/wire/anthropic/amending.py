@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from tenlines.core.transcript import JsonObject, JsonValue, Text
 from tenlines.wire.anthropic.artefacts import is_thinking, looks_signed
+from tenlines.wire.anthropic.blocks import server_call, server_result
 from tenlines.wire.anthropic.encoding import EMPTY_THINKING, SILENT_ERROR
 from tenlines.wire.anthropic.inspecting import (
     MOST_MARKS,
@@ -26,8 +27,6 @@ from tenlines.wire.anthropic.inspecting import (
     parameter_problems,
     says_nothing,
     schema_problem,
-    server_call,
-    server_result,
 )
 from tenlines.wire.anthropic.turns import fold_frame, frame, unfold
 from tenlines.wire.json_values import items, obj
@@ -289,13 +288,15 @@ def _amend_servers(turns: list[Turn], changes: list[Change], *, is_last: bool) -
     before: Turn | None = None
     for turn in turns:
         for block in turn.blocks:
-            at_work.pop(server_result(block), None)
+            at_work.pop(server_result(block.raw), None)
         if turn.role == "assistant":
             if before is None or before.role != "assistant":
                 dropped |= set(at_work.values())
                 at_work = {}
-            done = {server_result(block) for block in turn.blocks}
-            at_work |= {call: block.path for block in turn.blocks if (call := server_call(block)) and call not in done}
+            done = {server_result(block.raw) for block in turn.blocks}
+            at_work |= {
+                call: block.path for block in turn.blocks if (call := server_call(block.raw)) and call not in done
+            }
         elif turn.role == "user" and not is_only_results(turn):
             dropped |= set(at_work.values())
             at_work = {}

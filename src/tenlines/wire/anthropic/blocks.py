@@ -22,6 +22,21 @@ def text_block(text: str) -> JsonObject:
     return {"type": "text", "text": text}
 
 
+def server_call(block: JsonValue) -> str:
+    """The id of a call of a server's tool; "" for any other block."""
+    if not isinstance(block, dict) or block.get("type") not in ("server_tool_use", "mcp_tool_use"):
+        return ""
+    return str(block.get("id") or "")
+
+
+def server_result(block: JsonValue) -> str:
+    """The id of the call that the result of a server's tool answers; "" for any other block."""
+    kind = block.get("type") if isinstance(block, dict) else None
+    if not isinstance(block, dict) or not isinstance(kind, str) or not kind.endswith("_tool_result"):
+        return ""
+    return str(block.get("tool_use_id") or "")
+
+
 def content_blocks(parts: tuple[Part, ...]) -> list[JsonValue]:
     """Parts as blocks; what says nothing has none."""
     return [block for part in parts if (block := part_block(part)) is not None]

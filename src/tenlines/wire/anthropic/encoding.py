@@ -19,7 +19,7 @@ from tenlines.core.transcript import (
     ToolCall,
     User,
 )
-from tenlines.wire.anthropic.blocks import REASONING, content_blocks, text_block
+from tenlines.wire.anthropic.blocks import REASONING, content_blocks, server_call, server_result, text_block
 from tenlines.wire.encoder import Encoder, own_payloads
 from tenlines.wire.ids import Ids, Names
 from tenlines.wire.json_values import items, string
@@ -65,6 +65,10 @@ class MessagesEncoder(Encoder):
         self._called: list[_At] = []
         self._containers: list[_At] = []
         self._paused: set[int] = set()
+        self._asked: dict[str, int] = {}
+        """Calls of the provider's own tools, by id, with the message in which they stand."""
+        # models that think by a budget look at no beginning, and want the thinking of a turn that goes on (ANT-23)
+        self._binds = target.profile.has("signed") and not target.profile.has("manual")
 
     # --- what stands beside the messages
 
@@ -113,6 +117,7 @@ class MessagesEncoder(Encoder):
             while noted and noted[-1].message >= kept:
                 noted.pop()
         self._paused = {entry for entry in self._paused if entry < len(self._entries)}
+        self._asked = {call_id: at for call_id, at in self._asked.items() if at < kept}
 
     def _add_assistant(self, index: int, message: Assistant) -> None:
         kept = self._opaque(message)
@@ -124,6 +129,7 @@ class MessagesEncoder(Encoder):
         if not blocks:
             return  # a reply that said nothing is never sent back
         self.append({"role": "assistant", "content": blocks})
+        self._asked |= {call_id: index for block in blocks if (call_id := server_call(block))}
         self._called += [_At(index, self.names.wire(call.name)) for call in message.calls]
         if kept is not None and kept.is_paused:
             self._paused.add(len(self._entries) - 1)
@@ -178,8 +184,21 @@ class MessagesEncoder(Encoder):
         if sorted(seen) != list(range(len(message.calls))):
             return None
         is_paused, container = payload.get("pause") is True, payload.get("container")
+        if message.rebased:
+            blocks = self._still_good(blocks)
         blocks = self._sendable(blocks, is_paused)
         return _Kept(blocks, is_paused and bool(blocks), string(container))
+
+    def _still_good(self, blocks: list[JsonValue]) -> list[JsonValue]:
+        """The blocks without what the provider refuses since the beginning is another one: thinking that is bound to
+        it (ANT-25), and results of its own tools whose calls went with it (ANT-29)."""
+        here = {server_call(block) for block in blocks}
+        return [
+            block
+            for block in blocks
+            if not (self._binds and _is_reasoning(block))
+            and (not (answered := server_result(block)) or answered in here or answered in self._asked)
+        ]
 
     def _sendable(self, blocks: list[JsonValue], is_paused: bool) -> list[JsonValue]:
         """The blocks without the few that the provider itself makes and then refuses."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from tenlines.core.transcript import JsonObject, JsonValue, Text
 from tenlines.wire.anthropic.artefacts import is_thinking, looks_signed
+from tenlines.wire.anthropic.blocks import server_call, server_result
 from tenlines.wire.anthropic.rules import RULE
 from tenlines.wire.dialects.problems import find
 from tenlines.wire.format import Inspector as BaseInspector
@@ -133,15 +134,15 @@ class Inspector(BaseInspector):
         if not self._profile.has("signed"):
             return
         for block in turn.blocks:
-            self._at_work.pop(server_result(block), None)
+            self._at_work.pop(server_result(block.raw), None)
         if turn.role == "assistant":
             joined = self._previous is not None and self._previous.role == "assistant"
             for block in [] if joined else self._at_work.values():
                 yield _at_work(block)
             self._at_work = dict(self._at_work) if joined else {}
-            done = {server_result(block) for block in turn.blocks}
+            done = {server_result(block.raw) for block in turn.blocks}
             for block in turn.blocks:
-                call_id = server_call(block)
+                call_id = server_call(block.raw)
                 if call_id and call_id not in done:
                     self._at_work[call_id] = block
         elif turn.role == "user" and self._at_work and not is_only_results(turn):
@@ -226,7 +227,7 @@ def may_precede_system(before: Turn | None) -> bool:
     if before is None or before.role == "system":
         return False
     if before.role == "assistant" and not before.of("call"):
-        return bool(before.blocks) and bool(server_result(before.blocks[-1]))
+        return bool(before.blocks) and bool(server_result(before.blocks[-1].raw))
     return True  # calls that wait for their results are found by the general check
 
 
@@ -243,24 +244,6 @@ def is_compaction(raw: JsonValue) -> bool:
 def is_misplaced(raw: JsonObject, profile: Profile) -> bool:
     """Whether a compaction block has to be the first of the conversation."""
     return profile.has("compaction-signed") and bool(raw.get("signature"))
-
-
-def server_call(block: Block) -> str:
-    """The id of a call of a server's tool; "" for any other block."""
-    raw = block.raw
-    kind = raw.get("type") if isinstance(raw, dict) else None
-    if not isinstance(raw, dict) or kind not in ("server_tool_use", "mcp_tool_use"):
-        return ""
-    return str(raw.get("id") or "")
-
-
-def server_result(block: Block) -> str:
-    """The id of the call that the result of a server's tool answers; "" for any other block."""
-    raw = block.raw
-    kind = raw.get("type") if isinstance(raw, dict) else None
-    if not isinstance(raw, dict) or not isinstance(kind, str) or block.kind != "other":
-        return ""
-    return str(raw.get("tool_use_id") or "") if kind.endswith("_tool_result") else ""
 
 
 def is_only_results(turn: Turn) -> bool:

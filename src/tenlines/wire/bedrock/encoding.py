@@ -158,7 +158,8 @@ class Encoder(base.Encoder):
         for payload in own_payloads(message, self._target, model_family):
             held = payload.get("blocks")
             if isinstance(held, list):
-                return _with_calls(held, calls, self._profile)
+                kept = [block for block in held if not _is_bound(block)] if message.rebased else held
+                return _with_calls(kept, calls, self._profile)
         return None
 
     def _call(self, call: ToolCall) -> JsonObject:
@@ -212,6 +213,13 @@ def _with_calls(held: Blocks, calls: Blocks, profile: Profile) -> Blocks | None:
         elif not _is_blank(block) and not (profile.has("no_reasoning") and "reasoningContent" in block):
             blocks.append(block)
     return None if waiting or not blocks else blocks
+
+
+def _is_bound(block: JsonValue) -> bool:
+    """Whether a block is signed reasoning, which is refused behind another beginning than the one it was made for."""
+    held = block.get("reasoningContent") if isinstance(block, dict) else None
+    inner = held.get("reasoningText") if isinstance(held, dict) else None
+    return _has(held, "redactedContent") or (isinstance(inner, dict) and bool(inner.get("signature")))
 
 
 def _is_blank(block: JsonObject) -> bool:

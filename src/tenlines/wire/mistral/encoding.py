@@ -86,8 +86,8 @@ class Encoder(base.Encoder):
 
     def _restored(self, message: Assistant) -> list[JsonValue]:
         """The chunks of a reply as they came, when this model may have them back; none otherwise."""
-        if not self._profile.has("thinking"):
-            return []
+        if message.rebased or not self._profile.has("thinking"):
+            return []  # thoughts are optional, and those of before a cut are of no more use
         for payload in own_payloads(message, self._target):
             held = payload.get("blocks")
             if isinstance(held, list):

@@ -20,7 +20,7 @@ from tenlines.core.transcript import (
 from tenlines.wire import encoder
 from tenlines.wire.encoder import own_payloads
 from tenlines.wire.ids import Ids
-from tenlines.wire.json_values import string
+from tenlines.wire.json_values import items, string
 from tenlines.wire.parts import (
     CONTINUE,
     EMPTY,
@@ -228,7 +228,7 @@ def _assistant(message: Assistant, target: Target) -> JsonObject:
     if profile.has("reasoning.never"):
         return body
     for payload in _kept(message, target):
-        _restore(body, calls, payload)
+        _restore(body, calls, _still_good(payload) if message.rebased else payload)
     if profile.has("reasoning.every") or (calls and profile.has("reasoning.calls")):
         body.setdefault("reasoning_content", "")  # its presence is checked, not its content
     return body
@@ -237,6 +237,22 @@ def _assistant(message: Assistant, target: Target) -> JsonObject:
 def _kept(message: Assistant, target: Target) -> list[JsonObject]:
     """What the maker of a message gets back with it."""
     return [] if target.profile.has("reasoning.never") else own_payloads(message, target)
+
+
+def _still_good(payload: JsonObject) -> JsonObject:
+    """What is taken back though the beginning is another one now: all but what a gateway passes on of Anthropic's
+    thinking, which is bound to its beginning (ANT-25)."""
+    if not any(_is_bound(one) for one in items(payload.get("reasoning_details"))):
+        return payload
+    return {key: value for key, value in payload.items() if key not in ("reasoning", "reasoning_details")}
+
+
+def _is_bound(detail: JsonValue) -> bool:
+    """Whether a detail of OpenRouter's is Anthropic's; where it does not say whose it is, a signature tells."""
+    if not isinstance(detail, dict):
+        return False
+    maker = string(detail.get("format"))
+    return maker.startswith("anthropic") if maker else bool(detail.get("signature"))
 
 
 def _restore(body: JsonObject, calls: list[JsonObject], payload: JsonObject) -> None:
