@@ -8,15 +8,27 @@ from pathlib import Path
 
 import pytest
 
-FOREIGN = ("TENLINES_MODEL", "OPENAI_", "OLLAMA_", "ANTHROPIC_", "GEMINI_", "GOOGLE_", "MISTRAL_", "AWS_", "LITELLM_")
+FOREIGN = (
+    "TENLINES_MODEL",
+    "TENLINES_PRICES",
+    "OPENAI_",
+    "OLLAMA_",
+    "ANTHROPIC_",
+    "GEMINI_",
+    "GOOGLE_",
+    "MISTRAL_",
+    "AWS_",
+    "LITELLM_",
+)
 """How variables begin that models look at."""
 
 
 @pytest.fixture(autouse=True)
 def _own_state(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A journal of its own for each test; no keys and no model from the environment."""
+    """A journal of its own for each test; no keys, no model and no prices from the environment."""
     journal = tmp_path_factory.mktemp("state") / "journal.db"
     monkeypatch.setenv("TENLINES_JOURNAL", str(journal))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(journal.parent / "config"))
     for name in [one for one in os.environ if one.startswith(FOREIGN)]:
         monkeypatch.delenv(name)
     return journal

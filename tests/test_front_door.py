@@ -19,7 +19,8 @@ def watch(event, args):
         connected.append(event)
 sys.addaudithook(watch)
 import tenlines
-heavy = [name for name in ("openai", "httpx", "rich", "typer", "xllamacpp", "sqlite3", "mcp") if name in sys.modules]
+late = ("openai", "httpx", "httpx2", "rich", "typer", "xllamacpp", "sqlite3", "mcp", "genai_prices")
+heavy = [name for name in late if name in sys.modules]
 print(json.dumps({"threads": threading.active_count(), "opened": opened, "sockets": connected, "heavy": heavy}))
 """
 
