@@ -8,18 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenlines.core.limits import Account, Left, Limits, Price, reserve
+from tenlines.core.limits import Account, Left, Limits, Price, Tier, reserve
 from tenlines.core.transcript import Usage
 
 CHEAP = Price(input=1, output=2)
 
-prices = st.builds(
-    Price,
-    input=st.floats(0, 100),
-    output=st.floats(0, 100),
-    cache_read=st.none() | st.floats(0, 100),
-    cache_write=st.none() | st.floats(0, 100),
-)
+rates = {
+    "input": st.floats(0, 100),
+    "output": st.floats(0, 100),
+    "cache_read": st.none() | st.floats(0, 100),
+    "cache_write": st.none() | st.floats(0, 100),
+}
+tiers = st.lists(st.builds(Tier, above=st.integers(1, 3_000), **rates), max_size=2, unique_by=lambda tier: tier.above)
+prices = st.builds(Price, **rates, tiers=tiers.map(lambda found: tuple(sorted(found, key=lambda tier: tier.above))))
 budgets = st.builds(
     Limits,
     tokens=st.none() | st.integers(0, 5_000),
@@ -101,17 +102,56 @@ def test_what_stays_within_its_reservation_never_passes_the_budget(
 
 
 @given(prices, st.integers(0, 10_000), st.integers(0, 10_000), st.data())
-def test_no_split_of_the_input_costs_more_than_the_worst_case(
+def test_no_part_of_the_input_however_cached_costs_more_than_the_worst_case(
     price: Price, tokens: int, output: int, data: st.DataObject
 ) -> None:
-    read = data.draw(st.integers(0, tokens))
-    write = data.draw(st.integers(0, tokens - read))
-    assert price.of(Usage(tokens, output, read, write)) <= price.worst(tokens, output) + 1e-9
+    used = data.draw(st.integers(0, tokens))
+    read = data.draw(st.integers(0, used))
+    write = data.draw(st.integers(0, used - read))
+    assert price.of(Usage(used, output, read, write)) <= price.worst(tokens, output) + 1e-9
 
 
 def test_cached_tokens_are_part_of_the_input_and_charged_once() -> None:
     price = Price(input=10, output=0, cache_read=1, cache_write=12)
     assert price.of(Usage(100, 0, 50, 20)) == pytest.approx((30 * 10 + 50 * 1 + 20 * 12) / 1e6)
+
+
+LONG = Price(
+    input=1,
+    output=10,
+    cache_read=0.1,
+    tiers=(Tier(above=100, input=2, output=15), Tier(above=200, input=4, output=30, cache_read=1, cache_write=5)),
+)
+
+
+@pytest.mark.parametrize(
+    ("usage", "micro_dollars"),
+    [
+        (Usage(100, 10, 50), 50 * 1 + 50 * 0.1 + 10 * 10),
+        (Usage(101, 10, 50), 101 * 2 + 10 * 15),  # without a price of its own, what is cached costs as much as the rest
+        (Usage(200, 10, 0, 60), 200 * 2 + 10 * 15),
+        (Usage(201, 10, 50, 60), 91 * 4 + 50 * 1 + 60 * 5 + 10 * 30),
+    ],
+)
+def test_a_tier_holds_for_the_whole_of_a_request_that_is_longer(usage: Usage, micro_dollars: float) -> None:
+    assert LONG.of(usage) * 1e6 == pytest.approx(micro_dollars)
+
+
+@pytest.mark.parametrize(("tokens", "worst"), [(100, 100 + 10 * 10), (101, 202 + 10 * 15), (201, 1005 + 10 * 30)])
+def test_the_worst_case_of_a_long_request_is_that_of_its_tier(tokens: int, worst: float) -> None:
+    assert LONG.worst(tokens, 10) * 1e6 == pytest.approx(worst)
+
+
+def test_a_cheaper_tier_does_not_make_the_worst_case_smaller() -> None:
+    """Fewer tokens than reserved may be used, and then the price below holds."""
+    price = Price(input=4, output=8, tiers=(Tier(above=100, input=1, output=2),))
+    assert price.worst(101, 10) * 1e6 == pytest.approx(101 * 4 + 10 * 8)
+
+
+def test_a_reply_is_bounded_at_the_price_of_its_tier() -> None:
+    verdict = reserve(Account(), Limits(dollars=0.01), LONG, 201, None)
+    assert verdict.max_output_tokens == (10_000 - 201 * 5) // 30
+    assert verdict.reserved.dollars == pytest.approx(0.01, abs=30e-6)
 
 
 def test_a_reply_without_counts_is_a_step_all_the_same() -> None:

@@ -97,10 +97,17 @@ class Price(msgspec.Struct, frozen=True, gc=False, kw_only=True):
         return (total + (usage.output or 0) * price.output) / 1e6
 
     def worst(self, input_tokens: int, output_tokens: int) -> float:
-        """The most that a request of this size can cost: no token of it is cached, or all are written to the cache."""
-        price = self.at(input_tokens) if self.tiers else self
-        dearest = max(price.input, price.cache_read or 0.0, price.cache_write or 0.0)
-        return (input_tokens * dearest + output_tokens * price.output) / 1e6
+        """The most that a request of up to this size can cost, whichever part of it is cached or put into the cache."""
+        input_price, output_price = self.dearest(input_tokens)
+        return (input_tokens * input_price + output_tokens * output_price) / 1e6
+
+    def dearest(self, input_tokens: int) -> tuple[float, float]:
+        """The most that a token of the input and one of the output cost in a request of up to this size."""
+        reached: tuple[Price | Tier, ...] = (self, *(tier for tier in self.tiers if tier.above < input_tokens))
+        return (
+            max(max(price.input, price.cache_read or 0.0, price.cache_write or 0.0) for price in reached),
+            max(price.output for price in reached),
+        )
 
 
 class Reservation(msgspec.Struct, frozen=True, gc=False):
@@ -217,12 +224,13 @@ def reserve(
     if price is None:
         return Verdict(refusal="there is a dollar limit, but the price of this model is not known")
     money = limits.dollars - account.dollars - price.worst(input_tokens, 0)
-    room = int(max(0.0, min(money * 1e6 / price.output, 1 << 31))) if price.output > 0 else 1 << 31
+    output_price = price.dearest(input_tokens)[1]
+    room = int(max(0.0, min(money * 1e6 / output_price, 1 << 31))) if output_price > 0 else 1 << 31
     if money < 0 or room <= 0:
         worst = price.worst(input_tokens, 1)
         return Verdict(
             refusal=f"${account.dollars:.4f} of ${limits.dollars:.4f} are spent; the next request needs ${worst:.4f}"
         )
-    if price.output > 0:
+    if output_price > 0:
         output = min(output or room, room)
     return Verdict(Reservation(input_tokens, output, price.worst(input_tokens, output or 0)), output)
