@@ -8,12 +8,12 @@ import re
 from typing import Any
 
 import pytest
+from artefacts_made import artefacts_of
 from hostile import COMPARABLE as JSON
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tenlines.core.transcript import File, Image, Opaque, Text
-from tenlines.wire.anthropic.artefacts import artefacts_of
 from tenlines.wire.anthropic.format import FORMAT
 from tenlines.wire.anthropic.rules import RULE
 from tenlines.wire.checking import check

@@ -8,7 +8,6 @@ from itertools import takewhile
 from msgspec.structs import replace
 
 from tenlines.core.transcript import JsonObject, JsonValue, Text
-from tenlines.wire.anthropic.artefacts import is_thinking, looks_signed
 from tenlines.wire.anthropic.blocks import server_call, server_result
 from tenlines.wire.anthropic.encoding import EMPTY_THINKING, SILENT_ERROR
 from tenlines.wire.anthropic.inspecting import (
@@ -28,6 +27,7 @@ from tenlines.wire.anthropic.inspecting import (
     says_nothing,
     schema_problem,
 )
+from tenlines.wire.anthropic.thinking import is_thinking, looks_signed
 from tenlines.wire.anthropic.turns import fold_frame, frame, unfold
 from tenlines.wire.json_values import items, obj
 from tenlines.wire.profile import Artefact, Profile

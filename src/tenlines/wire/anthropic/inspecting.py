@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from tenlines.core.transcript import JsonObject, JsonValue, Text
-from tenlines.wire.anthropic.artefacts import is_thinking, looks_signed
 from tenlines.wire.anthropic.blocks import server_call, server_result
 from tenlines.wire.anthropic.rules import RULE
+from tenlines.wire.anthropic.thinking import is_thinking, looks_signed
 from tenlines.wire.dialects.problems import find
 from tenlines.wire.format import Inspector as BaseInspector
 from tenlines.wire.json_values import items
