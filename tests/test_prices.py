@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -330,6 +331,19 @@ def test_the_exact_name_wins_and_then_the_longest_pattern(
     assert price is not None
     assert (price.input, price.output) == rates
     assert window_of(f"http://10.0.0.7:8080/v1#{name}", file) == window
+
+
+def test_the_file_of_the_documentation_says_what_the_page_says(tmp_path: Path) -> None:
+    page = (Path(__file__).parent.parent / "docs" / "money.md").read_text()
+    found = re.search(r"```toml\n(.*?)```", page, re.DOTALL)
+    assert found is not None
+    file = tmp_path / "prices.toml"
+    file.write_text(found[1])
+    price = price_of("openai:gpt-5", NOON, file)
+    assert price is not None
+    assert (price.input, price.tiers[0].above) == (1.0, 200_000)
+    assert price_of("http://127.0.0.1:8080/v1#any", NOON, file) == Price(input=0, output=0)
+    assert (price_of("ollama:qwen3", NOON, file), window_of("ollama:qwen3", file)) == (None, 8_192)
 
 
 def test_an_entry_with_a_window_alone_leaves_the_price_to_the_list(file: Path) -> None:
