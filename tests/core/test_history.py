@@ -17,12 +17,13 @@ calls = st.builds(
 messages: st.SearchStrategy[Message] = st.one_of(
     st.just(System("rules")),
     st.just(User((Text("hi"),))),
-    st.just(Note("note")),
+    st.builds(Note, st.just("note"), st.booleans()),
     st.builds(
         Assistant,
         st.sampled_from(["", " ", "words"]),
         st.lists(calls, max_size=3).map(tuple),
         st.sampled_from([(), (Opaque("p", "m", 1),)]),
+        st.booleans(),
     ),
     st.builds(Result, ids, st.just("look"), st.just("ok"), st.just((Text("42"),))),
 )

@@ -38,8 +38,9 @@ Strategy: TypeAlias = Literal["elide", "drop", "summarise"]
 class Compaction(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """When and how a transcript is made smaller."""
 
-    strategies: tuple[Strategy, ...] = ("elide", "drop", "summarise")
-    """Which may be used; of those that are worth it, the one that costs least over the steps still expected."""
+    strategies: tuple[Strategy, ...] = ("elide", "summarise")
+    """Which may be used, in the order of preference: put what keeps more first. A later one is used where those before
+    it can take away too little."""
     keep: int = 2
     """The newest exchanges, which are left as they are."""
     window: int | None = None
@@ -92,7 +93,7 @@ class Span(NamedTuple):
     """Estimate of what will stand there; for a summary, the longest that is taken."""
 
 
-ELIDED_AT_MOST = 300
+ELIDED_AT_MOST = 400
 """Characters of the line that stands for a result that was left out. A result that is no longer stays as it is, so that
 no result is left out twice."""
 MOST_STARTS = 16
@@ -104,6 +105,8 @@ SUMMARY_HEADING = (
 )
 
 _LONGEST_NAME, _LONGEST_KEY = 64, 80
+_SOME_KEY = "0f" * 16 + ":99:0"
+"""For estimates: how long and how odd a key is."""
 
 
 # --- what may be cut --------------------------------------------------------------------------------
@@ -177,7 +180,7 @@ def _elisions(messages: Sequence[Message], sizes: Sequence[int], start: int, end
     for index in range(end - 1, start - 1, -1):
         message = messages[index]
         tokens += sizes[index]
-        left += min(sizes[index], estimate_tokens(elided(message, "k" * 40)))
+        left += min(sizes[index], estimate_tokens(elided(message, _SOME_KEY)))
         if tokens - left > known and _begins(messages, index):
             known = tokens - left
             found.append(Span("elide", index, end, tokens, left))
