@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType, TracebackType
@@ -16,12 +17,15 @@ from typing import Any, TypeAlias
 import msgspec
 
 from tenlines.core import events as ev
+from tenlines.core.children import bounded
+from tenlines.core.context import Compaction
 from tenlines.core.events import AnyEvent, Settings
 from tenlines.core.history import mend
 from tenlines.core.limits import Limits
 from tenlines.core.machine import Machine
+from tenlines.core.prefix import beginning_change
 from tenlines.core.result import PendingCall, RunResult
-from tenlines.core.state import Phase
+from tenlines.core.state import Phase, State
 from tenlines.core.transcript import Message, Part, System, User
 from tenlines.drivers import aio, decisions, sync
 from tenlines.drivers.control import Control
@@ -33,8 +37,11 @@ from tenlines.errors import ConfigError, stopped
 from tenlines.journal import open_journal
 from tenlines.journal.owner import new_owner
 from tenlines.models.resolve import resolve
-from tenlines.ports import Clock, Delta, Journal, Model, Observer, Policy, SystemClock, ToolPort
+from tenlines.past import Past, whole_result
+from tenlines.ports import CallContext, Clock, Delta, Journal, Model, Observer, Policy, SystemClock, ToolPort
 from tenlines.tools.load import as_tools
+
+READ_RESULT = "read_result"
 from tenlines.tools.policy import as_policy, settle
 from tenlines.wire.plain import read_history, read_messages
 
@@ -57,6 +64,9 @@ class Agent:
         policy: Who may let calls run: a function of the call (`GuardedCall`) that says `"allow"`, `"deny"`, `"ask"`,
             `Deny(reason)`, `Ask(reason)`, `Edit(arguments)` or None (then the tool's own `approve` decides); or a dict
             of name patterns to these. With a policy, every call needs leave, and who gave it is in the journal.
+        compaction: When the transcript is made smaller: a `Compaction`, or True for its defaults. None: never.
+        read_results: Whether the model has the tool `read_result`, to read what was cut from a result. By default it has
+            where the transcript may be made smaller.
         clock: Where the time comes from.
 
     Raises:
@@ -75,13 +85,16 @@ class Agent:
         journal: Journal | str | Path | None = None,
         observers: Sequence[Observer] = (),
         policy: Any = None,
+        compaction: Compaction | bool | None = None,
+        read_results: bool | None = None,
         clock: Clock | None = None,
     ) -> None:
         self.model: Model = resolve(model)
         self.tools: dict[str, ToolPort] = {one.spec.name: one for one in as_tools(tools)}
         self.instructions, self.name = instructions, name
-        base = settings or Settings()
-        self.settings = base if limits is None else msgspec.structs.replace(base, limits=limits)
+        self.settings = _settings(settings or Settings(), limits, compaction, read_results)
+        if self.settings.read_results and READ_RESULT in self.tools:
+            raise ConfigError(f"a tool is called {READ_RESULT}, as the built-in one is: give yours another name")
         self.observers, self.clock = tuple(observers), clock or SystemClock()
         self.policy: Policy | None = as_policy(policy)
         self._journal = journal
@@ -105,6 +118,7 @@ class Agent:
         messages: History = (),
         limits: Limits | None = None,
         control: Control | None = None,
+        under: CallContext | None = None,
         raise_on_stop: bool = True,
     ) -> RunResult:
         """Run a task to its end. Needs no event loop, and works inside a running one.
@@ -114,13 +128,17 @@ class Agent:
             messages: The conversation so far, from an earlier `result.messages` or as dicts. Never changed.
             limits: Instead of the agent's, for this run.
             control: A hand on the run, for another thread.
+            under: The call that the run serves, from inside a tool (`@tool(spends=True)`): it draws on the limits of that
+                call's run, which counts what it uses.
             raise_on_stop: Raise `RunStopped` when there is no answer; False returns the result in any case.
 
         Raises:
             RunStopped: The run ended without an answer; `.result` has everything.
             KeyboardInterrupt: As it came, after the log was closed.
         """
-        return outcome(sync.drive(self._begin(task, messages, limits, control)), raise_on_stop)
+        parts = self._begin(task, messages, limits, control, under=under)
+        with _charging(parts, under):
+            return outcome(sync.drive(parts), raise_on_stop)
 
     async def run(
         self,
@@ -129,10 +147,14 @@ class Agent:
         messages: History = (),
         limits: Limits | None = None,
         control: Control | None = None,
+        under: CallContext | None = None,
         raise_on_stop: bool = True,
     ) -> RunResult:
         """The same as `run_sync`, for asyncio."""
-        return outcome(await aio.drive(self._begin(task, messages, limits, control)), raise_on_stop)
+        begin = partial(self._begin, task, messages, limits, control, under=under)
+        parts = await in_thread(begin) if self.settings.compaction else begin()
+        with _charging(parts, under):
+            return outcome(await aio.drive(parts), raise_on_stop)
 
     def stream(self, task: str | Sequence[Part] | None, *, messages: History = (), limits: Limits | None = None) -> Run:
         """Start a run that is watched: `async for event in agent.stream(task)`.
@@ -287,7 +309,10 @@ class Agent:
         limits: Limits | None,
         control: Control | None,
         watchers: tuple[Observer, ...] = (),
+        *,
         place: Mapping[str, Any] = MappingProxyType({}),
+        under: CallContext | None = None,
+        before: State | None = None,
     ) -> Parts:
         said, remarks = read_history([*messages])
         if task is not None:
@@ -297,21 +322,40 @@ class Agent:
         if self.instructions and not any(isinstance(one, System) for one in said):
             said = (System(self.instructions), *said)
         history = mend(said)
-        settings = self.settings if limits is None else msgspec.structs.replace(self.settings, limits=limits)
+        settings, specs = self._bounded(limits, under), self._specs()
+        prior = self._past.prior(settings, history.messages, specs, self.clock.now())
         run_id = new_run_id()
         start = {
             "run_id": run_id,
             "agent": self.name,
             "model": self.model.name,
             "messages": history.messages,
-            "tools": self._specs(),
-            "settings": settings,
+            "tools": specs,
+            "settings": prior.settings,
             "repairs": remarks + history.repairs,
             "owner": new_owner(),
+            "parent": "" if under is None else under.key,
+            "counting": prior.counting,
+            "changed": "" if before is None else _change(before, self.model.name, history.messages, specs),
             **place,
         }
         parts = self._parts(Machine(), run_id, control, (Draft(ev.RunStarted, start),))
         return parts._replace(observers=(*self.observers, *watchers))
+
+    def _bounded(self, limits: Limits | None, under: CallContext | None) -> Settings:
+        """The settings of one run, which may be bounded by those of the run that it serves."""
+        limits = self.settings.limits if limits is None else limits
+        if under is not None:
+            if under.allowance is None:
+                raise ConfigError(f"the tool {under.tool} spends on its own: say so, with @tool(spends=True)")
+            limits = bounded(limits, under.allowance)
+        return (
+            self.settings if limits is self.settings.limits else msgspec.structs.replace(self.settings, limits=limits)
+        )
+
+    @property
+    def _past(self) -> Past:
+        return Past(self.name, self.model.name, self.journal)
 
     def _fork(
         self,
@@ -357,14 +401,24 @@ class Agent:
     def _specs(self) -> tuple[ev.ToolSpec, ...]:
         """The tools as the machine knows them. With a policy, every call needs leave."""
         specs = tuple(one.spec for one in self.tools.values())
+        if self.settings.read_results:
+            specs = (*specs, READ_RESULT_SPEC)  # noqa: F821
         return specs if self.policy is None else tuple(msgspec.structs.replace(spec, approve=True) for spec in specs)
 
     def _parts(self, machine: Machine, run_id: str, control: Control | None, opening: tuple[Draft, ...]) -> Parts:
+        tools = self.tools
+        if self.settings.read_results:
+            tools = {
+                **tools,
+                READ_RESULT: ReadResult(  # noqa: F821
+                    partial(whole_result, self.journal, machine)
+                ),
+            }
         return Parts(
             machine,
             run_id,
             self.model.session(),
-            self.tools,
+            tools,
             self.journal,
             self.clock,
             self.observers,
@@ -472,6 +526,39 @@ def transcript_before(log: Iterable[AnyEvent], step: int) -> tuple[Message, ...]
         machine.apply(event)
     state = machine.state
     return tuple(state.messages) if state.account.steps + 1 == step and state.exchange is None else None
+
+
+def _settings(
+    base: Settings, limits: Limits | None, compaction: Compaction | bool | None, read_results: bool | None
+) -> Settings:
+    """What the front door was told, in one."""
+    if limits is not None:
+        base = msgspec.structs.replace(base, limits=limits)
+    if compaction is not None:
+        chosen = Compaction() if compaction is True else compaction or None
+        base = msgspec.structs.replace(base, compaction=chosen)
+    if read_results is None:
+        read_results = base.read_results or base.compaction is not None
+    return msgspec.structs.replace(base, read_results=read_results)
+
+
+def _change(before: State, model: str, messages: Sequence[Message], specs: Sequence[ev.ToolSpec]) -> str:
+    """What of the beginning of a conversation is not as the model was sent it last."""
+    assert before.start is not None
+    if before.start.model != model:
+        return f"the model: {model}, was {before.start.model}"
+    return beginning_change((before.messages, before.specs), (messages, specs))
+
+
+@contextmanager
+def _charging(parts: Parts, under: CallContext | None) -> Iterator[None]:
+    """A run that serves a call is paid for by it, however it ends."""
+    try:
+        yield
+    finally:
+        if under is not None:
+            spent = parts.machine.state.account.charged
+            under.charge(msgspec.structs.replace(spent, runs=(parts.run_id, *spent.runs)))
 
 
 def _unless_lost(result: RunResult) -> RunResult:

@@ -15,7 +15,9 @@ import msgspec
 
 from tenlines.core.effects import CallModel
 from tenlines.core.events import AnyEvent, ToolSpec
+from tenlines.core.limits import Left, Spent
 from tenlines.core.transcript import JsonObject, Part, Reply
+from tenlines.errors import ConfigError
 
 # --- the model ----------------------------------------------------------------------------------------
 
@@ -65,6 +67,10 @@ class Model(Protocol):
 # --- tools --------------------------------------------------------------------------------------------
 
 
+_NOTHING = Spent()
+_charging = threading.Lock()
+
+
 class CallContext:
     """What a tool may know about the call that it serves. A tool gets it by asking: `ctx: CallContext`.
 
@@ -72,12 +78,15 @@ class CallContext:
         tool: Name of the tool.
         key: Idempotency key: the same for the same call over retries, crashes and resumes.
         deadline_at: Unix time at which the call is given up, or None.
+        allowance: What of the limits of its run the call may use, where its tool spends on its own (`spends=True`).
+        spent: What it used so far; None for nothing.
     """
 
-    __slots__ = ("_cancelled", "_on_give_up", "deadline_at", "key", "tool")
+    __slots__ = ("_cancelled", "_on_give_up", "allowance", "deadline_at", "key", "spent", "tool")
 
-    def __init__(self, key: str, tool: str, deadline_at: float | None) -> None:
+    def __init__(self, key: str, tool: str, deadline_at: float | None, allowance: Left | None = None) -> None:
         self.key, self.tool, self.deadline_at = key, tool, deadline_at
+        self.allowance, self.spent = allowance, None if allowance is None else _NOTHING
         self._cancelled = False
         self._on_give_up: list[Callable[[], None]] = []
 
@@ -100,6 +109,17 @@ class CallContext:
     def cancelled(self) -> bool:
         """Whether the call was given up (timeout, cancel). A long-running tool looks at it and stops."""
         return self._cancelled
+
+    def charge(self, spent: Spent) -> None:
+        """Enter what the call used of its allowance. `Agent.run(..., under=ctx)` does it by itself.
+
+        Raises:
+            ConfigError: The tool does not say that it spends (`@tool(spends=True)`).
+        """
+        if self.spent is None:
+            raise ConfigError(f"{self.tool} spends on its own: say so, with @tool(spends=True)")
+        with _charging:  # the runs under a call may end in several threads
+            self.spent = self.spent.plus(spent)
 
     def on_give_up(self, action: Callable[[], None]) -> None:
         """Have `action` called, from another thread, when the call is given up."""

@@ -91,12 +91,15 @@ class Session:
     def _next_turn(self, task: str | Sequence[Part], limits: Limits | None, control: Control | None) -> Parts:
         last, turn = self._last(), 1
         history: tuple[Message, ...] = ()
+        before = None
         if last is not None:
             if last.status in ("open", "awaiting_approval"):
                 raise SessionBusy(_why_busy(self.name, last), last.run_id)
             turn = last.turn + 1
-            history = tuple(machine_of(self.agent.journal, last.run_id).state.messages)
-        return self.agent._begin(task, history, limits, control, place={"session": self.name, "turn": turn})
+            before = machine_of(self.agent.journal, last.run_id).state
+            history = tuple(before.messages)
+        place = {"session": self.name, "turn": turn}
+        return self.agent._begin(task, history, limits, control, place=place, before=before)
 
     def _too_late(self) -> SessionBusy:
         return SessionBusy(f"the session {self.name!r} is busy: another run took the turn first")

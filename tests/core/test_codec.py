@@ -9,7 +9,8 @@ import pytest
 
 from tenlines.core import codec
 from tenlines.core import events as ev
-from tenlines.core.limits import Limits, Price, Reservation
+from tenlines.core.context import Arithmetic, Compaction
+from tenlines.core.limits import Counting, Left, Limits, Price, Reservation, Spent, Tier
 from tenlines.core.transcript import File, Image, Json, Opaque, Reply, Text, ToolCall, Usage, User
 from tenlines.errors import JournalFormatError
 
@@ -98,7 +99,45 @@ OF_LEAVE: tuple[ev.AnyEvent, ...] = (
 )
 """What the third format brought: six kinds, and new fields of older ones."""
 
-ONE_OF_EACH = (STARTED, *OF_THE_FIRST_FORMAT[1:], REFUSED, *OF_LEAVE)
+OF_THE_THIRD_FORMAT = (STARTED, *OF_THE_FIRST_FORMAT[1:], REFUSED, *OF_LEAVE)
+
+SPENT = Spent(steps=2, input_tokens=10, output_tokens=3, dollars=0.25, runs=("q",))
+COMPACTED = msgspec.structs.replace(
+    STARTED,
+    settings=ev.Settings(
+        compaction=Compaction(strategies=("elide",), window=1000, expected_steps=(3, 4)),
+        read_results=True,
+        price=Price(input=1, output=2, tiers=(Tier(above=10, input=2, output=4),)),
+    ),
+    parent="q:1:0",
+    counting=Counting(rate=1.5, margin=1.1, source="o200k_base"),
+    changed="the order of the tools",
+)
+OF_MONEY: tuple[ev.AnyEvent, ...] = (
+    ev.StepStarted(seq=24, at=2.0, step=1, attempt=1, reserved=Reservation(10), changed="the order of the tools"),
+    ev.CallStarted(seq=25, at=2.0, step=1, position=0, key="r:1:0", allowance=Left(3, None, 100, 0.5, 9.0)),
+    ev.CallReturned(seq=26, at=2.0, step=1, position=0, parts=(), spent=SPENT),
+    ev.CallFailed(seq=27, at=2.0, step=1, position=1, outcome="tool_error", text="t", spent=SPENT),
+    ev.LateResultArrived(seq=28, at=2.0, step=1, position=3, outcome="ok", text="t", spent=SPENT),
+    ev.RunResumed(seq=29, at=2.0, compaction=Compaction(at=500)),
+    ev.SummaryStarted(seq=30, at=2.0, start=1, end=5, reserved=Reservation(10, 20, 0.5)),
+    ev.SummaryEnded(seq=31, at=2.0, reply=Reply("so far", usage=Usage(10, 5))),
+    ev.SummaryEnded(seq=32, at=2.0, kind="RateLimited", message="no", usage=Usage(3)),
+    ev.ContextCompacted(
+        seq=33,
+        at=2.0,
+        strategy="summarise",
+        start=1,
+        end=5,
+        summary="so far",
+        arithmetic=Arithmetic(
+            why="pays", tokens_before=900, tokens_after=300, steps=6.5, saves=0.5, costs=0.25, unit="dollars"
+        ),
+    ),
+)
+"""What the fourth format brought: three kinds, and new fields of older ones."""
+
+ONE_OF_EACH = (COMPACTED, *OF_THE_THIRD_FORMAT[1:], *OF_MONEY)
 
 
 @pytest.mark.parametrize("event", ONE_OF_EACH, ids=lambda event: type(event).__name__)
@@ -148,6 +187,8 @@ def test_the_vectors_of_every_format_keep_loading(schema: int) -> None:
         assert events == OF_THE_FIRST_FORMAT
     elif schema == 2:
         assert events == (*OF_THE_FIRST_FORMAT, REFUSED)
+    elif schema == 3:
+        assert events == OF_THE_THIRD_FORMAT
     else:
         assert events == ONE_OF_EACH
 

@@ -15,6 +15,7 @@ from tenlines.core.changes import (
     release_queue,
     stop_if_cancelled,
 )
+from tenlines.core.children import hold, settle
 from tenlines.core.deciding import runs_alone, why_nothing_runs
 from tenlines.core.repeats import Signature, signature
 from tenlines.core.state import (
@@ -137,13 +138,15 @@ def on_call_started(state: State, event: ev.CallStarted) -> None:
             f"CallStarted has key {event.key!r}, expected {call_key(state, event.step, event.position)!r}"
         )
     budget = state.limits.tool_calls
-    if budget is not None and not one.counted and state.account.tool_calls >= budget:
+    if budget is not None and not one.counted and state.account.all_tool_calls >= budget:
         raise InvalidEvent(f"CallStarted would pass the limit of {budget} tool calls")
     if state.cancel or open_exchange(state).final is not None:
         raise InvalidEvent("CallStarted: no further call of this exchange may start")
     exchange = open_exchange(state)
     if exchange.under_way and (runs_alone(one.spec) or exchange.alone):
         raise InvalidEvent(f"CallStarted: {one.call.name!r} cannot start while another call is under way")
+    if one.spec.spends or event.allowance is not None:
+        hold(state, one, event.allowance)
     exchange.under_way, exchange.alone = exchange.under_way + 1, runs_alone(one.spec)
     one.started, one.doubt, one.starts = True, "", one.starts + 1
     if not one.spec.read_only:
@@ -157,7 +160,10 @@ def on_call_returned(state: State, event: ev.CallReturned) -> None:
     one = find_call(state, event, started=None)
     if not one.started and one.doubt != "reconcile":
         raise InvalidEvent(f"CallReturned: call {event.position} of step {event.step} has not started")
+    settle(state, one, event.spent)
     one.doubt = ""
+    if state.settings.read_results:
+        state.returned[event.step, event.position] = event.seq
     one.truncated, one.original_chars, one.remarks = event.truncated, event.original_chars, event.remarks
     if one.spec is not None and one.spec.final:
         open_exchange(state).final = event.full if event.full is not None else text_of(event.parts)
@@ -178,11 +184,13 @@ def on_call_failed(state: State, event: ev.CallFailed) -> None:
         raise InvalidEvent(f"CallFailed: nobody has said yet what became of {one.call.name!r}")
     if one.refusal is None and event.outcome == "not_executed":
         budget = state.limits.tool_calls
-        over = budget is not None and state.account.tool_calls >= budget
+        over = budget is not None and state.account.all_tool_calls >= budget
         stopped = why_nothing_runs(state, exchange, event.at, deadline_at(state))
         if one.counted or not (over or stopped):
             raise InvalidEvent(f"CallFailed says 'not_executed', but nothing keeps {one.call.name!r} from running")
         exchange.over_limit = exchange.over_limit or (over and not stopped)
+    if event.outcome == "tool_error" or event.spent is not None:
+        settle(state, one, event.spent)
     outcome, text = event.outcome, event.text
     if one.counted and not one.started and one.spec is not None and not one.spec.read_only:
         # It ran before a crash. That it is refused now does not mean that it never took effect.
@@ -197,7 +205,7 @@ def on_call_timed_out(state: State, event: ev.CallTimedOut) -> None:
     if state.tools[one.spec.name].read_only and not one.spec.read_only:
         # It ran before a crash, when its tool did not only read. What is said of the tool now is not true of that.
         text = outcomes.timed_out(one.spec.name, event.after_s, read_only=False)
-    state.given_up.add((event.step, event.position))
+    state.given_up[event.step, event.position] = one
     answer(state, event.position, "timeout", (Text(text),))
 
 
@@ -214,7 +222,7 @@ def on_call_abandoned(state: State, event: ev.CallAbandoned) -> None:
     harmless = one.spec is not None and one.spec.read_only
     if event.outcome not in ("in_doubt", "cancelled") or (event.outcome == "cancelled" and not harmless):
         raise InvalidEvent(f"{one.call.name!r} may have taken effect; it is in doubt, not {event.outcome!r}")
-    state.given_up.add((event.step, event.position))
+    state.given_up[event.step, event.position] = one
     answer(state, event.position, event.outcome, (Text(event.text),))
 
 
@@ -222,7 +230,8 @@ def on_late_result(state: State, event: ev.LateResultArrived) -> None:
     """It ended after all; its result stays what it is."""
     if (event.step, event.position) not in state.given_up:
         raise InvalidEvent(f"LateResultArrived: call {event.position!r} of step {event.step!r} was not given up")
-    state.given_up.discard((event.step, event.position))
+    settle(state, state.given_up[event.step, event.position], event.spent)
+    del state.given_up[event.step, event.position]
 
 
 def answer(state: State, position: int, outcome: Outcome, parts: tuple[Part, ...]) -> None:
@@ -274,7 +283,10 @@ def _close(state: State, exchange: Exchange) -> None:
 def _take_result(state: State, step: int, position: int, one: OpenCall) -> Signature | None:
     """Append one result and keep its record; return what counts for repetition."""
     assert one.outcome is not None
-    append(state, Result(one.call.id, one.call.name, one.outcome, one.parts))
+    parts = one.parts
+    if one.truncated and state.settings.read_results:
+        parts = (*parts, Text(outcomes.cut_short(call_key(state, step, position))))
+    append(state, Result(one.call.id, one.call.name, one.outcome, parts))
     text = text_of(one.parts)
     state.records.append((step, position, one))
     if state.settings.repeats.told_after is None and state.settings.repeats.invalid_in_a_row is None:

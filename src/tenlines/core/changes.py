@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
 from tenlines.core import events as ev
 from tenlines.core import outcomes
+from tenlines.core.prefix import tools_change
 from tenlines.core.state import Exchange, OpenCall, State, Stop, open_exchange
 from tenlines.core.transcript import Message, Note, estimate_tokens
 from tenlines.errors import InvalidEvent
@@ -16,7 +18,9 @@ from tenlines.errors import InvalidEvent
 def append(state: State, message: Message) -> None:
     """The one place where the transcript grows."""
     state.messages.append(message)
-    state.estimated_tokens += estimate_tokens(message)
+    tokens = estimate_tokens(message)
+    state.estimated_tokens += tokens
+    state.appended_tokens += tokens
 
 
 def release_queue(state: State) -> None:
@@ -42,7 +46,7 @@ def offer_last_words(state: State) -> None:
 def is_at_last_words(state: State) -> bool:
     """Whether the steps are used up and one more request, for words alone, is allowed."""
     limits = state.limits
-    return limits.last_words and bool(limits.steps) and state.account.steps == limits.steps
+    return limits.last_words and bool(limits.steps) and state.account.all_steps == limits.steps
 
 
 def ask_again(state: State, what: str) -> None:
@@ -67,12 +71,19 @@ def set_tools(state: State, tools: tuple[ev.ToolSpec, ...]) -> None:
     """The tools that the run has from now on. Nobody who takes a run over can take back that a tool needs leave."""
     state.marked.update(spec.name for spec in tools if spec.approve)
     tools = tuple(msgspec.structs.replace(spec, approve=spec.name in state.marked) for spec in tools)
+    if state.last_choice and (change := tools_change(state.specs, tools)):
+        state.changed = change
     state.specs = tools
     state.tools = {spec.name: spec for spec in tools}
     state.has_final = any(spec.final for spec in tools)
     old = state.tools_tokens
-    state.tools_tokens = sum(20 + (len(spec.description) + len(repr(spec.parameters))) // 4 for spec in tools)
+    state.tools_tokens = estimate_tools(tools)
     state.estimated_tokens += state.tools_tokens - old
+
+
+def estimate_tools(tools: Sequence[ev.ToolSpec]) -> int:
+    """A guess at the tokens that tools take in each request."""
+    return sum(20 + (len(spec.description) + len(repr(spec.parameters))) // 4 for spec in tools)
 
 
 def restart_clock(state: State, at: float) -> None:

@@ -15,12 +15,14 @@ SCHEMAS: dict[int, str] = {
     1: "The first format.",
     2: "ModelFailed names the protocol rule that a refusal looks like, and the usage of what broke off; both count.",
     3: "Approvals, reconciliation, undo, sessions and owners.",
+    4: "Compaction, what calls spend on their own, and where the beginning of a request changed.",
 }
 """Version -> what it changed, in one sentence. Vectors of each version are kept in `tests/vectors/events`."""
 
 _UPGRADES: dict[int, Callable[[JsonObject], JsonObject]] = {
     1: lambda event: event,  # a refusal that names no rule ended the run, as it still does
     2: lambda event: event,  # only additions
+    3: lambda event: event,  # only additions
 }
 """Version -> how its events become events of the next version."""
 

@@ -10,8 +10,9 @@ import hashlib
 
 import msgspec
 
+from tenlines.core import context, metering, outcomes
 from tenlines.core import events as ev
-from tenlines.core import outcomes
+from tenlines.core.children import allowance
 from tenlines.core.effects import (
     AskHuman,
     CallModel,
@@ -23,12 +24,14 @@ from tenlines.core.effects import (
     RunnableCall,
     RunTools,
     Sleep,
+    Summarise,
     UndoCall,
 )
 from tenlines.core.leaving import LeanView
 from tenlines.core.limits import Verdict, reserve
+from tenlines.core.shrinking import Wanted, room_for_output, shrink
 from tenlines.core.state import Exchange, OpenCall, Phase, State, call_key, deadline_at, is_undone, open_exchange
-from tenlines.core.transcript import Outcome, TranscriptView, text_of
+from tenlines.core.transcript import Message, Outcome, TranscriptView, estimate_tokens, text_of
 from tenlines.errors import InvalidEvent
 
 
@@ -59,50 +62,78 @@ def without_undo(state: State, now: float) -> Finish:
 
 def _next_request(state: State, now: float) -> Effect:
     """READY: guard every limit, then ask the model."""
-    limits, account, verdict = state.limits, state.account, reservation(state)
+    verdict, seconds = reservation(state), state.limits.seconds
     if spent := out_of_budget(state, verdict):
         return spent
     deadline = deadline_at(state)
     starts_at = max(now, state.retry_at or 0.0)
     if deadline is not None and starts_at >= deadline:
         after = f"; the last request failed: {state.last_error}" if state.last_error else ""
-        return Finish("deadline", f"the time limit of {limits.seconds:g} s ran out{after}", None)
+        return Finish("deadline", f"the time limit of {seconds:g} s ran out{after}", None)
     if starts_at > now:
         return Sleep(starts_at, f"attempt {state.attempt} failed: {state.last_error}")
+    smaller = None if state.compaction is None else shrink(state)
+    if isinstance(smaller, Wanted):
+        return _summarise(state, smaller, now, deadline)
+    return smaller or _request(state, state.messages, verdict, now, deadline)
+
+
+def _request(state: State, messages: list[Message], verdict: Verdict, now: float, deadline: float | None) -> CallModel:
+    choice = tool_choice(state)
     return CallModel(
-        account.steps + 1,
+        state.account.steps + 1,
         state.attempt + 1,
-        _view(state),
+        _view(state, messages),
         state.sent,
         state.specs,
-        _tool_choice(state),
+        choice,
         verdict.max_output_tokens,
         verdict.reserved,
-        account.left(limits, None if deadline is None else deadline - now),
+        state.account.left(state.limits, None if deadline is None else deadline - now),
         deadline,
+        _changed(state, choice),
     )
 
 
-def _view(state: State) -> TranscriptView:
+def _view(state: State, messages: list[Message]) -> TranscriptView:
     if state.left_out:
-        return LeanView(state.messages, len(state.messages), state.left_out)
-    return TranscriptView(state.messages, len(state.messages))
+        return LeanView(messages, len(messages), state.left_out)
+    return TranscriptView(messages, len(messages))
+
+
+def _changed(state: State, choice: str) -> str:
+    """What of the beginning of the request is not as it was in the one before."""
+    if choice == state.last_choice or not state.last_choice:
+        return state.changed
+    forced = f"the tool choice is {choice!r}, it was {state.last_choice!r}"
+    return f"{state.changed}; {forced}" if state.changed else forced
+
+
+def _summarise(state: State, wanted: Wanted, now: float, deadline: float | None) -> Summarise:
+    """The next request, with a question behind it: so the summary is read from the cache, and the tools are there."""
+    assert state.compaction is not None
+    question = context.question(state.compaction.summary_tokens)
+    asked = metering.most(state) + estimate_tokens(question)
+    verdict = reserve(state.account, state.limits, state.settings.price, asked, room_for_output(state))
+    request = _request(state, [*state.messages, question], verdict, now, deadline)
+    return Summarise(wanted.span.start, wanted.span.end, request)
 
 
 def reservation(state: State) -> Verdict:
+    """The worst case of the next request, or why it does not fit."""
     settings = state.settings
-    return reserve(state.account, state.limits, settings.price, state.estimated_tokens, settings.max_output_tokens)
+    return reserve(state.account, state.limits, settings.price, metering.most(state), settings.max_output_tokens)
 
 
 def out_of_budget(state: State, verdict: Verdict) -> Finish | None:
     """The end of a run that has no step or no budget left for another request."""
     steps = state.limits.steps
-    if steps is not None and state.account.steps >= steps and state.last_words != "due":
+    if steps is not None and state.account.all_steps >= steps and state.last_words != "due":
         return Finish("max_steps", f"the limit of {steps} steps was reached without an answer", None)
     return Finish("budget", verdict.refusal, None) if verdict.refusal else None
 
 
-def _tool_choice(state: State) -> str:
+def tool_choice(state: State) -> str:
     """Force a tool only until the model obeyed once, and never when no call could run."""
     choice = state.settings.tool_choice
     if state.last_words == "due":
@@ -110,7 +141,7 @@ def _tool_choice(state: State) -> str:
     if choice in ("auto", "none"):
         return choice
     allowed = state.limits.tool_calls
-    spent = allowed is not None and state.account.tool_calls >= allowed
+    spent = allowed is not None and state.account.all_tool_calls >= allowed
     return "auto" if spent or (state.choice_met and not state.settings.keep_tool_choice) else choice
 
 
@@ -143,7 +174,7 @@ def _due(
     """
     drains = state.cancel == "drain" and exchange.final is None and (deadline is None or now < deadline)
     budget = state.limits.tool_calls
-    room = None if budget is None else budget - state.account.tool_calls
+    room = None if budget is None else budget - state.account.all_tool_calls
     refusals: list[Refusal] = []
     calls: list[RunnableCall] = []
     stale: list[int] = []
@@ -170,11 +201,21 @@ def _due(
         if one.expires_at is not None and has_expired(one, now):
             stale.append(position)
         else:
-            calls.append(runnable(state, exchange.step, position, one))
+            calls.append(_offered(state, exchange, position, now))
             room = None if room is None else room - (not one.counted)
         if alone:
             break
     return refusals, calls, stale
+
+
+def _offered(state: State, exchange: Exchange, position: int, now: float) -> RunnableCall:
+    """A call that may run now, with what it may spend."""
+    one = exchange.calls[position]
+    call = runnable(state, exchange.step, position, one)
+    if one.spec is None or not one.spec.spends:
+        return call
+    given = allowance(state, exchange, position, reservation(state).reserved, now)
+    return msgspec.structs.replace(call, allowance=given)
 
 
 # --- what has to be asked ----------------------------------------------------------------------------
@@ -206,7 +247,7 @@ def _question(state: State, step: int, position: int, now: float) -> Question:
 
 def _can_be_asked_about(state: State, one: OpenCall) -> bool:
     budget = state.limits.tool_calls
-    return one.counted or budget is None or state.account.tool_calls < budget
+    return one.counted or budget is None or state.account.all_tool_calls < budget
 
 
 def _as_asked(state: State, step: int, position: int, one: OpenCall) -> RunnableCall:

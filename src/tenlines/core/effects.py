@@ -6,6 +6,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from tenlines.core.context import Arithmetic, Strategy
 from tenlines.core.events import Status, ToolSpec
 from tenlines.core.limits import Left, Reservation
 from tenlines.core.transcript import JsonObject, Outcome, TranscriptView
@@ -26,6 +27,8 @@ class CallModel(msgspec.Struct, frozen=True, gc=False):
     reserved: Reservation
     left: Left
     deadline_at: float | None
+    changed: str = ""
+    """What of the beginning is not as it was in the request before."""
 
 
 class RunnableCall(msgspec.Struct, frozen=True, gc=False):
@@ -37,6 +40,8 @@ class RunnableCall(msgspec.Struct, frozen=True, gc=False):
     name: str
     arguments: JsonObject
     key: str
+    allowance: Left | None = None
+    """What of the limits of the run it may use, where its tool spends on its own."""
 
 
 class Refusal(msgspec.Struct, frozen=True, gc=False):
@@ -92,6 +97,25 @@ class UndoCall(msgspec.Struct, frozen=True, gc=False):
     """What became of the call."""
 
 
+class Compact(msgspec.Struct, frozen=True, gc=False):
+    """Append `ContextCompacted`: `messages[start:end]` are made smaller. Nothing else has to be done."""
+
+    strategy: Strategy
+    start: int
+    end: int
+    arithmetic: Arithmetic
+    summary: str
+
+
+class Summarise(msgspec.Struct, frozen=True, gc=False):
+    """Append `SummaryStarted`, ask the model, append `SummaryEnded`. Nothing of the reply is shown."""
+
+    start: int
+    end: int
+    request: CallModel
+    """The transcript and a question at its end: the next request of the run, but for that question."""
+
+
 class Sleep(msgspec.Struct, frozen=True, gc=False):
     """Wait until the Unix time `until`, or until someone says something."""
 
@@ -107,4 +131,4 @@ class Finish(msgspec.Struct, frozen=True, gc=False):
     answer: str | None
 
 
-Effect: TypeAlias = CallModel | RunTools | AskHuman | Reconcile | UndoCall | Sleep | Finish
+Effect: TypeAlias = CallModel | RunTools | AskHuman | Reconcile | UndoCall | Compact | Summarise | Sleep | Finish

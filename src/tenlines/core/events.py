@@ -10,10 +10,11 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from tenlines.core.limits import Limits, Price, Repeats, Reservation, Retry
+from tenlines.core.context import Arithmetic, Compaction, Strategy
+from tenlines.core.limits import Counting, Left, Limits, Price, Repeats, Reservation, Retry, Spent
 from tenlines.core.transcript import JsonObject, Message, Outcome, Part, Reply, Usage
 
-SCHEMA = 3
+SCHEMA = 4
 """Version of the event format. `codec.SCHEMAS` says what each version changed."""
 
 Status: TypeAlias = Literal[
@@ -56,6 +57,8 @@ class ToolSpec(msgspec.Struct, frozen=True, gc=False):
     """It names a compensation, which takes back what a call did."""
     reconcilable: bool = False
     """It can say, after a crash, whether a call took effect."""
+    spends: bool = False
+    """It uses models on its own (a child run) and draws on the limits of the run that calls it."""
     timeout_s: float | None = None
     source: str = ""
     """The file that the tool was loaded from, so that a run can be resumed by its id alone."""
@@ -81,6 +84,10 @@ class Settings(msgspec.Struct, frozen=True):
     """How many empty or malformed replies in a row are asked for again."""
     empty_is_answer: bool = False
     """Take an empty reply for an answer (the classic form `agent_loop` does)."""
+    compaction: Compaction | None = None
+    """When and how the transcript is made smaller; None for never."""
+    read_results: bool = False
+    """Whether the model has the tool `read_result`, so that cut results say how to read the rest."""
     tell_left: bool = False
     """Tell the model after each exchange what is left of its limits."""
     on_in_doubt: Literal["tell", "ask"] = "tell"
@@ -124,6 +131,11 @@ class RunStarted(Event, frozen=True, kw_only=True, tag=True):
     """Which run of its session it is, from 1. `(session, turn)` is unique in a journal; 0 without a session."""
     origin: str = ""
     """Where its messages were taken from: `RUN@STEP` for a fork."""
+    parent: str = ""
+    """The key of the call that it serves (`RUN:STEP:POSITION`), or ""."""
+    counting: Counting = Counting()
+    changed: str = ""
+    """What of the beginning of its requests is not as it was in the run of its session before it."""
 
 
 class RunResumed(Event, frozen=True, kw_only=True, tag=True):
@@ -133,6 +145,8 @@ class RunResumed(Event, frozen=True, kw_only=True, tag=True):
     """The tools that the new owner really has."""
     owner: str = ""
     """As in `RunStarted`."""
+    compaction: Compaction | None = None
+    """When and how the transcript is made smaller from now on; None for as before."""
 
 
 class LimitsRaised(Event, frozen=True, kw_only=True, tag=True):
@@ -168,6 +182,9 @@ class StepStarted(Event, frozen=True, kw_only=True, tag=True):
     step: int
     attempt: int
     reserved: Reservation
+    changed: str = ""
+    """What of the beginning of the request is not as it was in the one before, so that no cache has it; "" where nothing
+    is: then that request is the beginning of this one."""
 
 
 class ModelReplied(Event, frozen=True, kw_only=True, tag=True):
@@ -203,6 +220,8 @@ class CallStarted(Event, frozen=True, kw_only=True, tag=True):
     step: int
     position: int
     key: str
+    allowance: Left | None = None
+    """What of the limits of the run it may use, where the tool spends on its own."""
 
 
 class CallReturned(Event, frozen=True, kw_only=True, tag=True):
@@ -217,6 +236,8 @@ class CallReturned(Event, frozen=True, kw_only=True, tag=True):
     full: str | None = None
     remarks: tuple[str, ...] = ()
     """Repairs that were made on the way in or out, one sentence each."""
+    spent: Spent | None = None
+    """What it used of its allowance."""
 
 
 class CallFailed(Event, frozen=True, kw_only=True, tag=True):
@@ -228,6 +249,7 @@ class CallFailed(Event, frozen=True, kw_only=True, tag=True):
     text: str
     error_type: str = ""
     detail: str = ""
+    spent: Spent | None = None
 
 
 class CallTimedOut(Event, frozen=True, kw_only=True, tag=True):
@@ -255,6 +277,7 @@ class LateResultArrived(Event, frozen=True, kw_only=True, tag=True):
     position: int
     outcome: Outcome
     text: str
+    spent: Spent | None = None
 
 
 class CallReconciled(Event, frozen=True, kw_only=True, tag=True):
@@ -325,6 +348,35 @@ class CallUndone(Event, frozen=True, kw_only=True, tag=True):
     text: str = ""
 
 
+class SummaryStarted(Event, frozen=True, kw_only=True, tag=True):
+    """The intent to ask the model for a summary of `messages[start:end]`, with what was reserved for it."""
+
+    start: int
+    end: int
+    reserved: Reservation
+
+
+class SummaryEnded(Event, frozen=True, kw_only=True, tag=True):
+    """The request for a summary came back: the reply, or why there is none."""
+
+    reply: Reply | None = None
+    kind: str = ""
+    """Name of the error class, where it failed."""
+    message: str = ""
+    usage: Usage | None = None
+    """What a request that failed had used."""
+
+
+class ContextCompacted(Event, frozen=True, kw_only=True, tag=True):
+    """`messages[start:end]` of the transcript were made smaller. The log keeps what was there."""
+
+    strategy: Strategy
+    start: int
+    end: int
+    arithmetic: Arithmetic
+    summary: str = ""
+
+
 AnyEvent: TypeAlias = (
     RunStarted
     | RunResumed
@@ -347,4 +399,7 @@ AnyEvent: TypeAlias = (
     | UndoRequested
     | UndoStarted
     | CallUndone
+    | SummaryStarted
+    | SummaryEnded
+    | ContextCompacted
 )

@@ -118,6 +118,51 @@ class Reservation(msgspec.Struct, frozen=True, gc=False):
     dollars: float | None = None
 
 
+class Counting(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """How the tokens of a first request are guessed. After it, the provider's reports say more."""
+
+    rate: float = 1.0
+    """Tokens for each estimated one (`transcript.estimate_tokens`)."""
+    margin: float = 1.5
+    """What no provider has counted yet is reserved so many times over."""
+    source: str = ""
+    """Where the rate comes from: the name of a tokenizer, or earlier runs; "" for nowhere."""
+
+    def __post_init__(self) -> None:
+        if not (0 < self.rate < float("inf") and 1 <= self.margin < float("inf")):
+            raise ValueError(
+                f"Counting takes a rate above 0 and a margin from 1 up; got {self.rate!r}, {self.margin!r}"
+            )
+
+
+class Spent(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """What a call used of the limits of its run, beside being a call: the use of the runs under it."""
+
+    steps: int = 0
+    tool_calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read: int = 0
+    cache_write: int = 0
+    reasoning: int = 0
+    dollars: float = 0.0
+    unpriced: int = 0
+    """Replies whose price is not known."""
+    unmetered: int = 0
+    """Replies that came without token counts."""
+    runs: tuple[str, ...] = ()
+    """The runs."""
+
+    @property
+    def tokens(self) -> int:
+        """Input and output tokens together."""
+        return self.input_tokens + self.output_tokens
+
+    def plus(self, other: Spent) -> Spent:
+        """Both together."""
+        return Spent(**{name: getattr(self, name) + getattr(other, name) for name in self.__struct_fields__})
+
+
 class Left(msgspec.Struct, frozen=True, gc=False):
     """What is left of each limit; None where there is none."""
 
@@ -137,6 +182,14 @@ class Left(msgspec.Struct, frozen=True, gc=False):
         return ", ".join(words) or "no limits"
 
 
+NOTHING = Left()
+"""Nothing set aside."""
+
+
+def _of(amount: int | None) -> int:
+    return amount or 0
+
+
 class Account(msgspec.Struct):
     """What a run has used. Changed by the machine alone."""
 
@@ -153,11 +206,15 @@ class Account(msgspec.Struct):
     unmetered: int = 0
     """Replies that came without token counts."""
     retries: int = 0
+    children: Spent = Spent()
+    """What the runs under its calls have used, beside the run's own use above."""
+    held: Left = NOTHING
+    """What is set aside for calls that may still spend it."""
 
     @property
     def tokens(self) -> int:
-        """Input and output tokens together."""
-        return self.input_tokens + self.output_tokens
+        """Tokens that are used up or set aside, input and output together."""
+        return self.input_tokens + self.output_tokens + self.children.tokens + _of(self.held.tokens)
 
     def settle(self, usage: Usage | None, dollars: float | None) -> None:
         """Enter what one reply really used."""
@@ -179,15 +236,63 @@ class Account(msgspec.Struct):
         else:
             self.dollars += dollars
 
+    @property
+    def all_steps(self) -> int:
+        """Steps that are used up or set aside, those of children included."""
+        return self.steps + self.children.steps + _of(self.held.steps)
+
+    @property
+    def all_tool_calls(self) -> int:
+        """The same of calls."""
+        return self.tool_calls + self.children.tool_calls + _of(self.held.tool_calls)
+
+    @property
+    def all_dollars(self) -> float:
+        """The same of dollars."""
+        return self.dollars + self.children.dollars + (self.held.dollars or 0.0)
+
     def left(self, limits: Limits, seconds: float | None) -> Left:
         """What `limits` leaves, never below zero."""
         return Left(
-            None if limits.steps is None else max(0, limits.steps - self.steps),
-            None if limits.tool_calls is None else max(0, limits.tool_calls - self.tool_calls),
+            None if limits.steps is None else max(0, limits.steps - self.all_steps),
+            None if limits.tool_calls is None else max(0, limits.tool_calls - self.all_tool_calls),
             None if limits.tokens is None else max(0, limits.tokens - self.tokens),
-            None if limits.dollars is None else max(0.0, limits.dollars - self.dollars),
+            None if limits.dollars is None else max(0.0, limits.dollars - self.all_dollars),
             None if seconds is None else max(0.0, seconds),
         )
+
+    @property
+    def spent(self) -> Spent:
+        """What the run and its children used, as a call is charged with it."""
+        own = Spent(
+            steps=self.steps,
+            tool_calls=self.tool_calls,
+            input_tokens=self.input_tokens,
+            output_tokens=self.output_tokens,
+            cache_read=self.cache_read,
+            cache_write=self.cache_write,
+            reasoning=self.reasoning,
+            dollars=self.dollars,
+            unpriced=self.unpriced,
+            unmetered=self.unmetered,
+        )
+        return own.plus(self.children)
+
+    @property
+    def charged(self) -> Spent:
+        """The same for whoever has to pay for it: what is held for calls that were given up may still be spent."""
+        if self.held == NOTHING:
+            return self.spent
+        held = self.held
+        open_ = Spent(
+            steps=_of(held.steps),
+            tool_calls=_of(held.tool_calls),
+            input_tokens=_of(held.tokens),
+            dollars=held.dollars or 0.0,
+            unpriced=1,
+            unmetered=1,
+        )
+        return self.spent.plus(open_)
 
 
 class Verdict(msgspec.Struct, frozen=True, gc=False):
@@ -197,6 +302,11 @@ class Verdict(msgspec.Struct, frozen=True, gc=False):
     max_output_tokens: int | None = None
     refusal: str = ""
 
+
+UNPRICED = (
+    "there is a dollar limit, but the price of this model is not known: state it (Settings.price, --price, or the file "
+    "of prices), or limit tokens instead"
+)
 
 BOUNDED_OUTPUT = 4096
 """Most tokens of a reply where there is a limit on tokens or dollars and nothing else was said. Every provider's
@@ -222,15 +332,13 @@ def reserve(
     if limits.dollars is None:
         return Verdict(Reservation(input_tokens, output), output)
     if price is None:
-        return Verdict(refusal="there is a dollar limit, but the price of this model is not known")
-    money = limits.dollars - account.dollars - price.worst(input_tokens, 0)
+        return Verdict(refusal=UNPRICED)
+    money = limits.dollars - account.all_dollars - price.worst(input_tokens, 0)
     output_price = price.dearest(input_tokens)[1]
     room = int(max(0.0, min(money * 1e6 / output_price, 1 << 31))) if output_price > 0 else 1 << 31
     if money < 0 or room <= 0:
-        worst = price.worst(input_tokens, 1)
-        return Verdict(
-            refusal=f"${account.dollars:.4f} of ${limits.dollars:.4f} are spent; the next request needs ${worst:.4f}"
-        )
+        spent, worst = account.all_dollars, price.worst(input_tokens, 1)
+        return Verdict(refusal=f"${spent:.4f} of ${limits.dollars:.4f} are spent; the next request needs ${worst:.4f}")
     if output_price > 0:
         output = min(output or room, room)
     return Verdict(Reservation(input_tokens, output, price.worst(input_tokens, output or 0)), output)

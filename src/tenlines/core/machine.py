@@ -25,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tenlines.core import codec
+from tenlines.core import codec, metering
 from tenlines.core import events as ev
 from tenlines.core.approvals import on_approval_asked, on_approval_given
 from tenlines.core.calls import (
@@ -37,6 +37,7 @@ from tenlines.core.calls import (
     on_late_result,
 )
 from tenlines.core.changes import append, check_tools, is_at_last_words, release_queue, set_tools, stop_if_cancelled
+from tenlines.core.cutting import on_context_compacted, on_summary_ended, on_summary_started
 from tenlines.core.deciding import next_effect
 from tenlines.core.effects import Effect, Finish
 from tenlines.core.history import first_fault
@@ -130,7 +131,10 @@ def _on_run_started(state: State, event: ev.RunStarted) -> None:
         append(state, message)
         if isinstance(message, Assistant):
             state.ids.update(call.id for call in message.calls)
-    state.session_began = event.at
+    state.compaction = event.settings.compaction
+    state.cuts.window = None if state.compaction is None else state.compaction.window
+    state.session_began, state.changed = event.at, event.changed
+    metering.begin(state, event.counting)
     state.phase = Phase.READY
 
 
@@ -158,8 +162,9 @@ def _on_cancel_requested(state: State, event: ev.CancelRequested) -> None:
         raise InvalidEvent(f"CancelRequested has mode {event.mode!r}, expected 'drain' or 'now'")
     state.cancel = "now" if "now" in (event.mode, state.cancel) else "drain"
     state.cancel_reason = event.reason or state.cancel_reason
-    if state.phase is Phase.AWAITING_MODEL and event.mode == "now":
+    if state.phase in (Phase.AWAITING_MODEL, Phase.SUMMARISING) and event.mode == "now":
         state.account.unmetered += 1
+        state.cuts.summarising = None
         state.phase = Phase.READY
         release_queue(state)
     if state.phase is Phase.READY:
@@ -179,7 +184,7 @@ def _on_run_ended(state: State, event: ev.RunEnded) -> None:
 
 # --- which event may happen where -----------------------------------------------------------------------
 
-_LIVE = (Phase.READY, Phase.AWAITING_MODEL, Phase.AWAITING_TOOLS)
+_LIVE = (Phase.READY, Phase.AWAITING_MODEL, Phase.AWAITING_TOOLS, Phase.SUMMARISING)
 _OPEN = (*_LIVE, Phase.UNDOING)
 _TOOLS = (Phase.AWAITING_TOOLS,)
 _MODEL = (Phase.AWAITING_MODEL,)
@@ -207,5 +212,8 @@ _HANDLERS: dict[type, tuple[tuple[Phase, ...], Callable[[State, Any], None]]] = 
     ev.UndoRequested: ((Phase.ENDED,), on_undo_requested),
     ev.UndoStarted: ((*_READY, Phase.UNDOING), on_undo_started),
     ev.CallUndone: ((Phase.UNDOING,), on_call_undone),
+    ev.SummaryStarted: (_READY, on_summary_started),
+    ev.SummaryEnded: ((Phase.SUMMARISING,), on_summary_ended),
+    ev.ContextCompacted: (_READY, on_context_compacted),
 }
 """The transition table: an event, the phases in which it may happen, what it does."""

@@ -117,6 +117,11 @@ def _type_words(schema: object) -> str:
     return "any"
 
 
+def cut_short(key: str) -> str:
+    """Said behind a result that was cut, where the model can read it again."""
+    return f'(The rest can be read with read_result(key="{key}").)'
+
+
 def unknown_tool(asked: str, known: tuple[str, ...]) -> str:
     """There is no such tool; name the closest and list what there is."""
     leaked = " The name holds special tokens that leaked out of the chat template." if "<|" in asked else ""

@@ -5,13 +5,15 @@ from __future__ import annotations
 from zlib import crc32
 
 from tenlines.core import events as ev
+from tenlines.core import metering
 from tenlines.core.calls import WHY_NOT, open_for
 from tenlines.core.changes import append, ask_again, is_at_last_words, release_queue, stop_if_cancelled
-from tenlines.core.deciding import out_of_budget, reservation
+from tenlines.core.deciding import out_of_budget, reservation, tool_choice
 from tenlines.core.leaving import Leavable, concession
 from tenlines.core.limits import Retry
+from tenlines.core.shrinking import note_look
 from tenlines.core.state import Phase, State, Stop
-from tenlines.core.transcript import Assistant, Reply, Usage
+from tenlines.core.transcript import Assistant, Reply
 from tenlines.errors import InvalidEvent
 
 
@@ -28,6 +30,8 @@ def on_step_started(state: State, event: ev.StepStarted) -> None:
         raise InvalidEvent(f"the run has to end as {spent.status}; no further step may start: {spent.reason}")
     if state.attempt:
         state.account.retries += 1
+    note_look(state)
+    state.last_choice = tool_choice(state)
     if state.last_words == "due":
         state.last_words = "asked"
     state.retry_at = None
@@ -38,10 +42,9 @@ def on_model_failed(state: State, event: ev.ModelFailed) -> None:
     """Ask again later, ask otherwise, or stop."""
     if (event.step, event.attempt) != (state.account.steps + 1, state.attempt + 1):
         raise InvalidEvent(f"ModelFailed is for step {event.step!r}, attempt {event.attempt!r}, which is not under way")
-    if _is_negative(event.usage):
-        raise InvalidEvent(f"a request cannot use less than nothing: {event.usage!r}")
+    metering.check(event.usage, None)
     if event.usage is not None:
-        state.account.enter(event.usage, _dollars(state, event.usage))
+        state.account.enter(event.usage, metering.dollars(state, event.usage, None))
     state.attempt += 1
     state.last_error = event.message
     state.phase = Phase.READY
@@ -52,7 +55,8 @@ def on_model_failed(state: State, event: ev.ModelFailed) -> None:
     if event.kind == "OutOfMoves":
         state.stop = Stop("max_steps", event.message)
     elif event.kind == "ContextTooLong":
-        state.stop = Stop("context_overflow", event.message)
+        if not metering.learn_window(state):
+            state.stop = Stop("context_overflow", event.message)
     elif (left := concession(event.violation)) and left not in state.left_out:
         _leave_out(state, left, event)
     elif not event.retryable:
@@ -68,6 +72,7 @@ def _leave_out(state: State, left: Leavable, event: ev.ModelFailed) -> None:
     """The same request would be refused for ever: ask again without what was refused, once, and go on so."""
     state.left_out |= {left}
     state.sent = 0  # the model must be told everything anew
+    state.changed = f"{left} is left out"
     state.warnings.append(
         f"{left} is left out of requests from step {event.step} on: the provider refused it"
         f"{f' ({event.rule})' if event.rule else ''}"
@@ -87,11 +92,11 @@ def on_model_replied(state: State, event: ev.ModelReplied) -> None:
     reply = event.reply
     if event.step != state.account.steps + 1 or not isinstance(reply, Reply):
         raise InvalidEvent(f"ModelReplied is for step {event.step!r}, expected step {state.account.steps + 1}")
-    if _is_negative(reply.usage) or (reply.dollars or 0.0) < 0:
-        raise InvalidEvent(f"a reply cannot use less than nothing: {reply.usage!r}, dollars={reply.dollars!r}")
-    dollars = _dollars(state, reply.usage) if reply.dollars is None else reply.dollars
-    state.account.settle(reply.usage, dollars)
-    state.attempt, state.last_error = 0, ""
+    usage = reply.usage
+    metering.check(usage, reply.dollars)
+    state.account.settle(usage, metering.dollars(state, usage, reply.dollars))
+    metering.learn(state, usage)
+    state.attempt, state.last_error, state.changed = 0, "", ""
     state.warnings.extend(reply.remarks)
     if reply.calls:
         open_for(state, reply)
@@ -99,21 +104,6 @@ def on_model_replied(state: State, event: ev.ModelReplied) -> None:
     state.phase = Phase.READY
     _take_words(state, reply)
     stop_if_cancelled(state)
-
-
-def _is_negative(usage: Usage | None) -> bool:
-    if usage is None:
-        return False
-    if (usage.input or 0) < 0 or (usage.output or 0) < 0 or (usage.reasoning or 0) < 0:
-        return True
-    return (usage.cache_read or 0) < 0 or (usage.cache_write or 0) < 0
-
-
-def _dollars(state: State, usage: Usage | None) -> float | None:
-    price = state.settings.price
-    if price is None or usage is None or usage.input is None or usage.output is None:
-        return None
-    return price.of(usage)
 
 
 def _take_words(state: State, reply: Reply) -> None:

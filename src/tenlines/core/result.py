@@ -8,13 +8,14 @@ import msgspec
 
 from tenlines.core import events as ev
 from tenlines.core.events import Status
-from tenlines.core.limits import Left
+from tenlines.core.limits import NOTHING, Left, Spent
 from tenlines.core.state import OpenCall, State, is_undone, seconds_left
 from tenlines.core.transcript import JsonObject, Message, Outcome, text_of
 
 
 class RunUsage(NamedTuple):
-    """Tokens of all replies of a run. `unmetered` replies came without counts and are not in the sums."""
+    """Tokens of all replies of a run and of the runs under it. `unmetered` replies came without counts and are not in
+    the sums."""
 
     input: int
     output: int
@@ -91,7 +92,7 @@ class RunResult(msgspec.Struct, frozen=True, gc=False):
     tool_calls: int
     usage: RunUsage
     dollars: float | None
-    """None when the price of a reply is not known, never 0.0 for "unknown"."""
+    """Of the run and the runs under it. None when the price of a reply is not known, never 0.0 for "unknown"."""
     messages: tuple[Message, ...]
     calls: tuple[CallRecord, ...]
     left: Left
@@ -106,6 +107,8 @@ class RunResult(msgspec.Struct, frozen=True, gc=False):
     """What came of undoing, in the order in which it was done."""
     standing: tuple[CallRecord, ...] = ()
     """Calls that had effect, or may have had, and are not known to be undone; in the order in which they started."""
+    children: Spent = Spent()
+    """What of `usage` and `dollars` the runs under its calls used."""
 
     @property
     def last(self) -> str:
@@ -117,14 +120,8 @@ def result_of(state: State) -> RunResult:
     """The run as it stands: a view, made when it is asked for."""
     account = state.account
     end = state.ended or ev.RunEnded(seq=0, at=0.0, status="max_steps", reason="the run has not ended")
-    usage = RunUsage(
-        account.input_tokens,
-        account.output_tokens,
-        account.cache_read,
-        account.cache_write,
-        account.reasoning,
-        account.unmetered,
-    )
+    spent = account.spent
+    is_priced = spent.unpriced == 0 and account.held == NOTHING
     return RunResult(
         run_id=state.start.run_id if state.start else "",
         status=end.status,
@@ -133,8 +130,16 @@ def result_of(state: State) -> RunResult:
         partial_answer=(state.partial or None) if end.answer is None else None,
         steps=account.steps,
         tool_calls=account.tool_calls,
-        usage=usage,
-        dollars=account.dollars if account.unpriced == 0 else None,
+        usage=RunUsage(
+            spent.input_tokens,
+            spent.output_tokens,
+            spent.cache_read,
+            spent.cache_write,
+            spent.reasoning,
+            spent.unmetered,
+        ),
+        dollars=spent.dollars if is_priced else None,
+        children=account.children,
         messages=tuple(state.messages),
         calls=tuple(_record(*closed) for closed in state.records),
         left=account.left(state.limits, seconds_left(state, state.at if state.ended is None else state.ended.at)),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from tenlines.core import events as ev
-from tenlines.core import outcomes
+from tenlines.core import metering, outcomes
 from tenlines.core.changes import append, check_tools, find_call, guard, release_queue, restart_clock, revoke, set_tools
 from tenlines.core.deciding import binding, has_expired, still_to_undo
 from tenlines.core.state import Exchange, OpenCall, Phase, State, open_exchange
@@ -27,6 +27,7 @@ def on_run_resumed(state: State, event: ev.RunResumed) -> None:
     state.cancel, state.cancel_reason, state.last_words = "", "", ""
     state.blanks = state.attempt = 0
     state.retry_at, state.last_error = None, ""
+    _renew_cuts(state, event)
     if state.phase is Phase.UNDOING:
         _go_on_undoing(state)
     elif state.exchange is not None:
@@ -34,6 +35,15 @@ def on_run_resumed(state: State, event: ev.RunResumed) -> None:
         _settle_doubts(state, state.exchange, event.at)
     else:
         _forgive(state)
+
+
+def _renew_cuts(state: State, event: ev.RunResumed) -> None:
+    """Summaries that failed have another chance, and what was too long for the model is cut first."""
+    if event.compaction is not None:
+        state.compaction, state.cuts.window = event.compaction, event.compaction.window
+    state.cuts.failures, state.cuts.tried_at, state.cuts.summarising = 0, -1, None
+    if state.stop is not None and state.stop.status == "context_overflow":
+        metering.learn_window(state)
 
 
 def _forgive(state: State) -> None:
@@ -44,7 +54,7 @@ def _forgive(state: State) -> None:
         state.repeats.forgive()  # whoever lets it go on gives it a new chance; a mere crash does not
     if state.stop is not None and state.stop.status != "answered":
         state.stop = None
-    if state.phase is Phase.AWAITING_MODEL:
+    if state.phase in (Phase.AWAITING_MODEL, Phase.SUMMARISING):
         state.account.unmetered += 1  # a request was made, and nobody will ever say what it used
     state.ended = None
     state.phase = Phase.READY

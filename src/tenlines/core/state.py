@@ -7,9 +7,10 @@ from typing import Literal
 
 import msgspec
 
+from tenlines.core.context import Compaction
 from tenlines.core.events import CallUndone, RunEnded, RunStarted, Settings, Status, ToolSpec
 from tenlines.core.leaving import Leavable
-from tenlines.core.limits import Account, Limits
+from tenlines.core.limits import Account, Counting, Left, Limits
 from tenlines.core.repeats import RepeatTracker
 from tenlines.core.transcript import Assistant, JsonObject, Message, Outcome, Part, ToolCall, User
 
@@ -21,6 +22,7 @@ class Phase(Enum):
     READY = "ready"
     AWAITING_MODEL = "awaiting_model"
     AWAITING_TOOLS = "awaiting_tools"
+    SUMMARISING = "summarising"
     UNDOING = "undoing"
     ENDED = "ended"
 
@@ -59,6 +61,8 @@ class OpenCall(msgspec.Struct, gc=False):
     why_asked: str = ""
     edited_by: str | None = None
     """Who put other arguments in place of what the model wrote; None where nobody did."""
+    allowance: Left | None = None
+    """What is set aside for it, where it may spend on its own and has not said what it did."""
     outcome: Outcome | None = None
     parts: tuple[Part, ...] = ()
     truncated: bool = False
@@ -95,6 +99,25 @@ class Exchange(msgspec.Struct, gc=False):
     """Those of them about which somebody is to be asked now."""
 
 
+class CutState(msgspec.Struct):
+    """What is remembered for decisions on cuts."""
+
+    look_at: float = 0.0
+    """Tokens of a request from which on it is looked again whether a cut pays."""
+    floor: float = 0.0
+    """Tokens below which `Compaction.at` asks for nothing: a cut that did not help is not made again at once."""
+    window: float | None = None
+    """Tokens that the model takes in, as far as it is known or was learnt from refusals."""
+    summarising: tuple[int, int] | None = None
+    """The stretch for which a summary was asked."""
+    summary: tuple[int, int, str] | None = None
+    """A summary that can be put in the place of its stretch."""
+    failures: int = 0
+    """Summaries in a row that came to nothing."""
+    tried_at: int = -1
+    """Steps that were done when a summary was last asked for."""
+
+
 class State(msgspec.Struct):
     """The whole state of a run."""
 
@@ -115,6 +138,21 @@ class State(msgspec.Struct):
     messages: list[Message] = []
     estimated_tokens: int = 0
     """Estimate of everything the next request holds."""
+    known_tokens: float = 0.0
+    """What the provider counted for the last request that it took."""
+    known_estimate: int = 0
+    """What was estimated for that."""
+    rate: float = 1.0
+    """Tokens for each estimated one of what the provider has not counted yet."""
+    margin: float = Counting().margin
+    appended_tokens: int = 0
+    """Estimate of all that was ever appended since the run began; a cut takes nothing away from it."""
+    changed: str = ""
+    """What of the beginning of the next request is not as it was in the one before."""
+    last_choice: str = ""
+    """The tool choice of the request before."""
+    compaction: Compaction | None = None
+    cuts: CutState = msgspec.field(default_factory=CutState)
     sent: int = 0
     """How many messages the model has been sent or wrote itself."""
     account: Account = msgspec.field(default_factory=Account)
@@ -131,8 +169,10 @@ class State(msgspec.Struct):
     ids: set[str] = set()
     records: list[tuple[int, int, OpenCall]] = []
     """Closed calls with their step and position, for the result."""
-    given_up: set[tuple[int, int]] = set()
+    given_up: dict[tuple[int, int], OpenCall] = {}
     """Calls that were given up and may still report late."""
+    returned: dict[tuple[int, int], int] = {}
+    """Where the log has the value of a call, for the tool that reads it again."""
     acted: dict[tuple[int, int], OpenCall] = {}
     """Calls that started and may have had effect, in the order in which they started."""
     undo: list[tuple[int, int]] = []

@@ -15,7 +15,18 @@ from inspect import isawaitable
 from itertools import chain
 from typing import Any
 
-from tenlines.core.effects import AskHuman, CallModel, Effect, Finish, Reconcile, RunTools, Sleep, UndoCall
+from tenlines.core.effects import (
+    AskHuman,
+    CallModel,
+    Compact,
+    Effect,
+    Finish,
+    Reconcile,
+    RunTools,
+    Sleep,
+    Summarise,
+    UndoCall,
+)
 from tenlines.core.result import RunResult
 from tenlines.drivers import drafts
 from tenlines.drivers.bookkeeping import Bookkeeping, Foreign
@@ -23,6 +34,7 @@ from tenlines.drivers.drafts import Draft, Ended
 from tenlines.drivers.recorder import Parts
 from tenlines.drivers.threads import in_thread, workers
 from tenlines.errors import ConnectionFailed, JournalError
+from tenlines.ports import OnDelta
 
 GRACE_S = 0.2
 """How long a cancelled coroutine is waited for, so that its `finally` has run before the run goes on."""
@@ -78,6 +90,10 @@ class _Driver(Bookkeeping):
                 return self.reconcile(effect)
             case UndoCall():
                 return self.undo(effect)
+            case Compact():
+                return _each((drafts.compacted(effect),))
+            case Summarise():
+                return self.summarise(effect)
             case Sleep(until):
                 return self.sleep(until)
         return _each(_NOTHING)
@@ -86,17 +102,29 @@ class _Driver(Bookkeeping):
 
     async def call_model(self, effect: CallModel) -> AsyncIterator[Draft]:
         yield drafts.step_started(effect)
+        async for happened in self._ask_model(effect, self.recorder.on_delta, self.replied):
+            yield happened
+
+    async def summarise(self, effect: Summarise) -> AsyncIterator[Draft]:
+        yield drafts.summary_started(effect)
+        async for happened in self._ask_model(effect.request, None, self.summarised):
+            yield happened
+
+    async def _ask_model(
+        self, request: CallModel, on_delta: OnDelta | None, ended: Callable[[CallModel, Ended], Draft]
+    ) -> AsyncIterator[Draft]:
+        """Ask, once the intent is durable; pass on what is heard meanwhile, then the end."""
         await self.recorder.acommit()
-        ask = partial(self.parts.session.acomplete, effect, self.recorder.on_delta)
-        if effect.deadline_at is None and self.control is None:
-            yield self.replied(effect, await _attempt(ask))
+        ask = partial(self.parts.session.acomplete, request, on_delta)
+        if request.deadline_at is None and self.control is None:
+            yield ended(request, await _attempt(ask))
             return
-        key = f"model:{effect.step}:{effect.attempt}"
+        key = f"model:{self.parts.machine.state.seq}"
         stop = self.begin(key, ask, is_async=True)
         try:
             end: Ended | None = None
             while end is None:
-                if not await self._arrival(effect.deadline_at):
+                if not await self._arrival(request.deadline_at):
                     end = Ended(error=ConnectionFailed("the model did not answer within the run's time limit"))
                 for arrived, its_end in self._take_arrivals():
                     if arrived == key:
@@ -109,7 +137,7 @@ class _Driver(Bookkeeping):
                     return  # cancelled: the machine has settled the step
         finally:
             stop()
-        yield self.replied(effect, end)
+        yield ended(request, end)
 
     # --- tools --------------------------------------------------------------------------------------
 
@@ -146,7 +174,7 @@ class _Driver(Bookkeeping):
             self.arrivals.append((key, end))  # nobody need wait for it to end
             raise end.error
         del self.running[key]
-        yield drafts.ended(running.tool, running.call, end, running.remarks)
+        yield drafts.ended(running.tool, running.call, end, running.remarks, running.ctx.spent)
 
     async def _end_all(self) -> list[Draft]:
         """Stop what is running. A call that ends with a value all the same has its result; the others are left
@@ -159,7 +187,7 @@ class _Driver(Bookkeeping):
             call = running.get(key)
             if call is not None and end.error is None:
                 self.abandoned.pop(key, None)
-                ends.append(drafts.ended(call.tool, call.call, end, call.remarks))
+                ends.append(drafts.ended(call.tool, call.call, end, call.remarks, call.ctx.spent))
         return ends
 
     # --- questions to tools ---------------------------------------------------------------------------

@@ -80,6 +80,12 @@ class Bookkeeping(ABC):
         wrong = TypeError(f"the model gave {type(end.value).__name__}, not a Reply")
         return drafts.model_failed(effect, wrong if end.error is None else end.error)
 
+    def summarised(self, effect: CallModel, end: Ended) -> Draft:
+        """The end of a request for a summary; the same."""
+        if isinstance(end.error, KeyboardInterrupt | SystemExit | JournalError):
+            raise end.error
+        return drafts.summarised(end)
+
     def prepare(self, waiting: deque[RunnableCall], effect: RunTools) -> Iterator[Draft]:
         """Fill the free places with calls that can start, and report the intent of each."""
         while waiting and len(self.running) + len(self.prepared) < effect.max_parallel:
@@ -90,7 +96,7 @@ class Bookkeeping(ABC):
                 yield drafts.invalid(call, bound.text)
                 continue
             yield drafts.call_started(call)
-            ctx = CallContext(call.key, call.name, drafts.deadline_of(tool, now, effect.deadline_at))
+            ctx = CallContext(call.key, call.name, drafts.deadline_of(tool, now, effect.deadline_at), call.allowance)
             self.prepared.append((Running(call, tool, ctx, now, bound.remarks, drafts.nothing), bound))
 
     def launch(self) -> None:

@@ -10,7 +10,8 @@ import msgspec
 
 from tenlines.core import events as ev
 from tenlines.core import outcomes
-from tenlines.core.effects import CallModel, Question, Refusal, RunnableCall
+from tenlines.core.effects import CallModel, Compact, Question, Refusal, RunnableCall, Summarise
+from tenlines.core.limits import Spent
 from tenlines.core.transcript import Part, Reply, Text
 from tenlines.errors import ProtocolRejected, ProviderError, RemoteError
 from tenlines.ports import (
@@ -73,7 +74,8 @@ class Running(NamedTuple):
 
 def step_started(effect: CallModel) -> Draft:
     """The intent to call the model."""
-    return Draft(ev.StepStarted, {"step": effect.step, "attempt": effect.attempt, "reserved": effect.reserved})
+    fields = {"step": effect.step, "attempt": effect.attempt, "reserved": effect.reserved, "changed": effect.changed}
+    return Draft(ev.StepStarted, fields)
 
 
 def replied(effect: CallModel, reply: Reply) -> Draft:
@@ -100,9 +102,30 @@ def model_failed(effect: CallModel, error: BaseException) -> Draft:
     return Draft(ev.ModelFailed, fields)
 
 
+def summary_started(effect: Summarise) -> Draft:
+    """The intent to ask for a summary."""
+    fields = {"start": effect.start, "end": effect.end, "reserved": effect.request.reserved}
+    return Draft(ev.SummaryStarted, fields)
+
+
+def summarised(end: Ended) -> Draft:
+    """What came back for a summary."""
+    if isinstance(end.value, Reply):
+        return Draft(ev.SummaryEnded, {"reply": end.value})
+    error = end.error or TypeError(f"the model gave {type(end.value).__name__}, not a Reply")
+    usage = error.usage if isinstance(error, RemoteError) else None
+    return Draft(ev.SummaryEnded, {"kind": type(error).__name__, "message": _message(error), "usage": usage})
+
+
+def compacted(effect: Compact) -> Draft:
+    """The transcript is cut."""
+    return Draft(ev.ContextCompacted, msgspec.structs.asdict(effect))
+
+
 def call_started(call: RunnableCall) -> Draft:
     """The intent to run a tool."""
-    return Draft(ev.CallStarted, {**_place(call), "key": call.key})
+    fields = {**_place(call), "key": call.key}
+    return Draft(ev.CallStarted, fields if call.allowance is None else {**fields, "allowance": call.allowance})
 
 
 def refused(refusal: Refusal) -> Draft:
@@ -118,8 +141,17 @@ def invalid(call: RunnableCall, text: str) -> Draft:
     return Draft(ev.CallFailed, fields)
 
 
-def ended(tool: ToolPort, call: RunnableCall, end: Ended, remarks: tuple[str, ...] = ()) -> Draft:
+def ended(
+    tool: ToolPort, call: RunnableCall, end: Ended, remarks: tuple[str, ...] = (), spent: Spent | None = None
+) -> Draft:
     """A tool came back: with a value, or with an exception of any kind."""
+    draft = _ended(tool, call, end, remarks)
+    if spent is not None:
+        draft.fields["spent"] = spent
+    return draft
+
+
+def _ended(tool: ToolPort, call: RunnableCall, end: Ended, remarks: tuple[str, ...]) -> Draft:
     if end.error is not None:
         return _raised(tool, call, end.error)
     rendered = attempt(tool.render, end.value)  # foreign code: a __str__, a hook
@@ -178,7 +210,7 @@ def late(running: Running, end: Ended) -> Draft:
     text = draft.fields.get("text", "\n".join(texts))
     outcome = "ok" if end.error is None else "tool_error"
     call = running.call
-    fields = {**_place(call), "outcome": outcome, "text": text}
+    fields = {**_place(call), "outcome": outcome, "text": text, "spent": running.ctx.spent}
     return Draft(ev.LateResultArrived, fields)
 
 

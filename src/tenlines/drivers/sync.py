@@ -20,12 +20,14 @@ from typing import Any, NamedTuple
 from tenlines.core.effects import (
     AskHuman,
     CallModel,
+    Compact,
     Effect,
     Finish,
     Reconcile,
     RunnableCall,
     RunTools,
     Sleep,
+    Summarise,
     UndoCall,
 )
 from tenlines.core.result import RunResult
@@ -94,6 +96,10 @@ class _Driver(Bookkeeping):
                 return self.reconcile(effect)
             case UndoCall():
                 return self.undo(effect)
+            case Compact():
+                return iter((drafts.compacted(effect),))
+            case Summarise():
+                return self.summarise(effect)
             case Sleep(until):
                 self.recorder.commit()
                 self.sleep(until)
@@ -103,19 +109,25 @@ class _Driver(Bookkeeping):
 
     def call_model(self, effect: CallModel) -> Iterator[Draft]:
         yield drafts.step_started(effect)
+        end = yield from self._ask_model(effect, self.recorder.on_delta)
+        if end is not None:
+            yield self.replied(effect, end)
+
+    def summarise(self, effect: Summarise) -> Iterator[Draft]:
+        yield drafts.summary_started(effect)
+        end = yield from self._ask_model(effect.request, None)
+        if end is not None:
+            yield self.summarised(effect.request, end)
+
+    def _ask_model(self, request: CallModel, on_delta: OnDelta | None) -> Generator[Draft, None, Ended | None]:
+        """Ask, once the intent is durable. None: cancelled, and the machine has settled it."""
         self.recorder.commit()
-        on_delta = self.recorder.on_delta
-        if effect.deadline_at is None and self.control is None:
-            end = drafts.attempt(self.parts.session.complete, effect, on_delta)
-        else:
-            key = f"model:{effect.step}:{effect.attempt}"
-            relay = None if on_delta is None else self.arrivals.put
-            self.begin(key, partial(self.parts.session.complete, effect, relay))
-            waited = yield from self._await_reply(key, effect.deadline_at, on_delta)
-            if waited is None:
-                return  # cancelled: the machine has settled the step
-            end = waited
-        yield self.replied(effect, end)
+        if request.deadline_at is None and self.control is None:
+            return drafts.attempt(self.parts.session.complete, request, on_delta)
+        key = f"model:{self.parts.machine.state.seq}"
+        relay = None if on_delta is None else self.arrivals.put
+        self.begin(key, partial(self.parts.session.complete, request, relay))
+        return (yield from self._await_reply(key, request.deadline_at, on_delta))
 
     def _await_reply(
         self, key: str, until: float | None, on_delta: OnDelta | None
@@ -160,11 +172,11 @@ class _Driver(Bookkeeping):
             return
         yield drafts.call_started(call)
         self.recorder.commit()
-        ctx = CallContext(call.key, call.name, None)
+        ctx = CallContext(call.key, call.name, None, call.allowance)
         end = drafts.attempt(copy_context().run, tool.call, bound, ctx)
         if isinstance(end.error, KeyboardInterrupt):
             raise end.error
-        yield drafts.ended(tool, call, end, bound.remarks)
+        yield drafts.ended(tool, call, end, bound.remarks, ctx.spent)
 
     def run_together(self, effect: RunTools) -> Iterator[Draft]:
         """Calls in threads, at most `max_parallel` at once; each result is reported as it arrives."""
@@ -193,7 +205,7 @@ class _Driver(Bookkeeping):
             self.running[arrival.key] = running
             raise arrival.end.error
         else:
-            yield drafts.ended(running.tool, running.call, arrival.end, running.remarks)
+            yield drafts.ended(running.tool, running.call, arrival.end, running.remarks, running.ctx.spent)
 
     def _end_all(self) -> Iterator[Draft]:
         """Stop what is running. A call that has ended meanwhile has its result; the others are left for the machine

@@ -37,6 +37,7 @@ class Options:
     idempotent: bool = False
     repeatable: bool = False
     final: bool = False
+    spends: bool = False
     timeout_s: float | None = None
     isolate: bool = False
     approve: careful.Approve = False
@@ -109,6 +110,7 @@ class Plan:
             approve=self.approve is not None,
             undoable=self.undo is not None,
             reconcilable=self.reconcile is not None,
+            spends=options.spends,
             timeout_s=options.timeout_s,
             source=self.source,
         )

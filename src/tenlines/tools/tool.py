@@ -207,6 +207,7 @@ class ToolOptions(TypedDict, total=False):
     idempotent: bool
     repeatable: bool
     final: bool
+    spends: bool
     timeout_s: float | None
     isolate: bool
     approve: Approve

@@ -1,0 +1,82 @@
+"""What the events of a compaction mean: a summary is asked for, comes or does not; the transcript is cut."""
+
+from __future__ import annotations
+
+from tenlines.core import context, metering, shrinking
+from tenlines.core import events as ev
+from tenlines.core.changes import release_queue, stop_if_cancelled
+from tenlines.core.context import Span
+from tenlines.core.economics import LOOK_AGAIN
+from tenlines.core.state import Phase, State, call_key
+from tenlines.core.transcript import estimate_tokens
+from tenlines.errors import InvalidEvent
+
+
+def on_summary_started(state: State, event: ev.SummaryStarted) -> None:
+    """The request for a summary may go out."""
+    _refuse_stopped(state, "SummaryStarted")
+    _check(state, Span("summarise", event.start, event.end, 0, 0), "SummaryStarted")
+    if not shrinking.may_summarise(state):
+        raise InvalidEvent("SummaryStarted: no summary may be asked for now")
+    state.cuts.summarising = (event.start, event.end)
+    state.cuts.tried_at = state.account.steps
+    state.phase = Phase.SUMMARISING
+
+
+def on_summary_ended(state: State, event: ev.SummaryEnded) -> None:
+    """A summary that can be used waits to be put in place; any other changes nothing."""
+    assert state.cuts.summarising is not None
+    assert state.compaction is not None
+    start, end = state.cuts.summarising
+    reply, usage = event.reply, event.usage if event.reply is None else event.reply.usage
+    metering.check(usage, None if reply is None else reply.dollars)
+    if reply is not None or usage is not None:
+        state.account.enter(usage, metering.dollars(state, usage, None if reply is None else reply.dollars))
+    held = sum(map(estimate_tokens, state.messages[start:end]))
+    fault = event.message or event.kind
+    if reply is not None:
+        fault = context.summary_fault(reply, Span("summarise", start, end, held, 0), state.compaction.summary_tokens)
+    state.cuts.summarising, state.phase = None, Phase.READY
+    if fault:
+        state.cuts.failures += 1
+        state.warnings.append(f"step {state.account.steps + 1}: the transcript was not summarised: {fault}")
+    elif reply is not None:
+        state.cuts.failures, state.cuts.summary = 0, (start, end, reply.text.strip())
+    release_queue(state)
+    stop_if_cancelled(state)
+
+
+def on_context_compacted(state: State, event: ev.ContextCompacted) -> None:
+    """The transcript is another one from here on; views of the old one live on."""
+    _refuse_stopped(state, "ContextCompacted")
+    span = Span(event.strategy, event.start, event.end, 0, 0)
+    _check(state, span, "ContextCompacted")
+    cuts, before = state.cuts, state.estimated_tokens
+    if event.strategy == "summarise" and cuts.summary != (event.start, event.end, event.summary):
+        raise InvalidEvent("ContextCompacted: that summary was not written")
+    messages = context.cut(state.messages, span, event.summary, _keys(state))
+    state.messages = messages
+    state.estimated_tokens = state.tools_tokens + sum(map(estimate_tokens, messages))
+    metering.forget_part(state, before)
+    state.sent = min(state.sent, event.start)
+    state.changed = f"the transcript was cut ({event.strategy})"
+    now = metering.likely(state)
+    cuts.summary, cuts.look_at, cuts.floor = None, now * LOOK_AGAIN, now * shrinking.FLOOR
+
+
+def _refuse_stopped(state: State, name: str) -> None:
+    if state.compaction is None or state.stop is not None or state.retry_at is not None:
+        raise InvalidEvent(f"{name}: nothing may be cut here")
+
+
+def _check(state: State, span: Span, name: str) -> None:
+    assert state.compaction is not None
+    if problem := context.problem(state.messages, span):
+        raise InvalidEvent(f"{name}: {problem}")
+
+
+def _keys(state: State) -> dict[str, str]:
+    """How the model can read the results again that this run has: by the id of the call."""
+    if not state.settings.read_results:
+        return {}
+    return {one.call.id: call_key(state, step, position) for step, position, one in state.records}

@@ -1,0 +1,78 @@
+"""How many tokens the next request holds, and what a reply cost.
+
+The next request holds the provider counted for the last one, and an estimate of what is new.
+
+The estimate (`transcript.estimate_tokens`) is from lengths alone. What it is off by for this model and these texts is
+learnt from every report. Before the first report `RunStarted.counting` says what is known.
+"""
+
+from __future__ import annotations
+
+from tenlines.core.limits import Counting
+from tenlines.core.state import State
+from tenlines.core.transcript import Usage
+from tenlines.errors import InvalidEvent
+
+REFUSED = 0.9
+"""Part of a request that a provider refused for its length which it is believed to take in."""
+LEAST_RATE, MOST_RATE = 0.25, 4.0
+"""An estimated token is four bytes of text. No tokenizer makes more than one token of a byte; what a report says beyond
+that is a frame that the provider puts around the request, which does not grow with it."""
+
+
+def begin(state: State, counting: Counting) -> None:
+    """What is known before the first request."""
+    state.rate, state.margin, state.appended_tokens = counting.rate, counting.margin, 0
+
+
+def likely(state: State) -> float:
+    """Tokens of the next request, as far as one can tell."""
+    return max(0.0, state.known_tokens + state.rate * (state.estimated_tokens - state.known_estimate))
+
+
+def most(state: State) -> int:
+    """Tokens of the next request that are reserved: what was not counted yet may be more than it looks."""
+    new = state.rate * (state.estimated_tokens - state.known_estimate)
+    return int(max(0.0, state.known_tokens + (new * state.margin if new > 0 else new))) + 1
+
+
+def learn(state: State, usage: Usage | None) -> None:
+    """The provider has counted the request that it was just sent."""
+    if usage is None or not usage.input or not state.estimated_tokens:
+        return
+    state.known_tokens, state.known_estimate = float(usage.input), state.estimated_tokens
+    state.rate = min(max(usage.input / state.estimated_tokens, LEAST_RATE), MOST_RATE)
+
+
+def learn_window(state: State) -> bool:
+    """The provider refused the request for its length. Whether anything can be done about it: the transcript is cut to
+    what it may take in, if it may be cut."""
+    if state.compaction is None:
+        return False
+    window, held = state.cuts.window, likely(state)
+    state.cuts.window = held * REFUSED if window is None else min(window, held * REFUSED)
+    return True
+
+
+def forget_part(state: State, before: int) -> None:
+    """The transcript was estimated at `before` and is another one now."""
+    now = state.estimated_tokens
+    state.known_tokens = max(0.0, state.known_tokens + state.rate * (now - before))
+    state.known_estimate += now - before
+
+
+def check(usage: Usage | None, dollars: float | None) -> None:
+    """Raises `InvalidEvent` where something was used that cannot be."""
+    counts = () if usage is None else (usage.input, usage.output, usage.cache_read, usage.cache_write, usage.reasoning)
+    if any(count is not None and count < 0 for count in counts) or (dollars is not None and dollars < 0):
+        raise InvalidEvent(f"a request cannot use less than nothing: {usage!r}, dollars={dollars!r}")
+
+
+def dollars(state: State, usage: Usage | None, said: float | None) -> float | None:
+    """What a request cost: what the provider said, else by the price; None where neither is known."""
+    price = state.settings.price
+    if said is not None:
+        return said
+    if price is None or usage is None or usage.input is None or usage.output is None:
+        return None
+    return price.of(usage)

@@ -1,0 +1,125 @@
+"""What is known before a run starts, and where to look for what was: prices, windows, earlier runs, whole results."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from tenlines.core.changes import estimate_tools
+from tenlines.core.context import Compaction
+from tenlines.core.events import CallReturned, RunStarted, Settings, ToolSpec
+from tenlines.core.limits import Counting
+from tenlines.core.machine import Machine
+from tenlines.core.transcript import Message, estimate_tokens, text_of
+from tenlines.drivers.recorder import machine_of
+from tenlines.errors import JournalError
+from tenlines.ports import Journal
+from tenlines.prices import price_of, window_of
+
+LOOKED_AT = 64
+"""The newest runs that are looked at for how many steps one takes."""
+LARGEST = 2_000
+"""Events of the longest run that is read for what its tokens were."""
+EXACT_MARGIN, LEARNT_MARGIN = 1.1, 1.25
+"""What is reserved of a first request that a tokenizer counted, or whose rate earlier runs showed."""
+
+
+class Prior(NamedTuple):
+    """What a run starts from."""
+
+    settings: Settings
+    counting: Counting
+
+
+class Past(NamedTuple):
+    """What an agent can know of a run before it starts."""
+
+    agent: str
+    model: str
+    journal: Journal
+
+    def prior(self, settings: Settings, messages: Sequence[Message], tools: Sequence[ToolSpec], at: float) -> Prior:
+        """Fill in what nobody stated: the price, the model's window, the steps to expect, how its tokens count."""
+        if settings.price is None and (price := price_of(self.model, at)) is not None:
+            settings = msgspec.structs.replace(settings, price=price)
+        if settings.compaction is not None:
+            settings = msgspec.structs.replace(settings, compaction=self._informed(settings.compaction))
+        limits = settings.limits
+        if limits.tokens is None and limits.dollars is None and settings.compaction is None:
+            return Prior(settings, Counting())
+        return Prior(settings, self._counting(messages, tools))
+
+    def _informed(self, compaction: Compaction) -> Compaction:
+        window = compaction.window or window_of(self.model)
+        steps = compaction.expected_steps or self._steps()
+        return msgspec.structs.replace(compaction, window=window, expected_steps=steps)
+
+    def _steps(self) -> tuple[int, ...]:
+        """How many steps the newest answered runs of this agent took, each."""
+        try:
+            runs = self.journal.runs(LOOKED_AT, status="answered")
+        except JournalError:
+            return ()  # the run itself will say that its journal does not work
+        return tuple(sorted(one.steps for one in runs if one.agent == self.agent))
+
+    def _counting(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> Counting:
+        exact = None
+        if exact is not None:
+            estimate = sum(map(estimate_tokens, messages)) + estimate_tools(tools)
+            return Counting(rate=exact[0] / max(1, estimate), margin=EXACT_MARGIN, source=exact[1])
+        return self._learnt() or Counting()
+
+    def _learnt(self) -> Counting | None:
+        """What the newest run with this model showed."""
+        try:
+            runs = [one for one in self.journal.runs(LOOKED_AT) if one.model == self.model and 2 < one.events < LARGEST]
+            state = machine_of(self.journal, runs[0].run_id).state if runs else None
+        except JournalError:
+            return None
+        if state is None or not state.known_estimate:
+            return None
+        return Counting(rate=state.rate, margin=LEARNT_MARGIN, source=f"run {runs[0].run_id}")
+
+
+def whole_result(journal: Journal, machine: Machine, key: str) -> str:
+    """The whole text that a call returned, by its key (`RUN:STEP:POSITION`).
+
+    Raises:
+        LookupError: There is no such call in the run, nor in another run of its session; the message says so.
+    """
+    run_id, step, position = _read_key(key)
+    state = machine.state
+    assert state.start is not None
+    if run_id == state.start.run_id:
+        seq = state.returned.get((step, position))
+        found = None if seq is None else next(journal.read(run_id, seq), None)
+    else:
+        found = _in_session(journal, state.start.session, run_id, (step, position))
+    if not isinstance(found, CallReturned):
+        raise LookupError(f"there is no result of a call {key!r} here")
+    return found.full if found.full is not None else text_of(found.parts)
+
+
+def _read_key(key: str) -> tuple[str, int, int]:
+    run_id, _, place = key.strip().partition(":")
+    step, _, position = place.partition(":")
+    if not (step.isdecimal() and position.isdecimal()):
+        raise LookupError(
+            f"{key!r} is no key of a call: it looks like the ones that stand behind results that were cut"
+        )
+    return run_id, int(step), int(position)
+
+
+def _in_session(journal: Journal, session: str, run_id: str, place: tuple[int, int]) -> CallReturned | None:
+    """A call of another run, if it is of the same conversation."""
+    try:
+        for event in journal.read(run_id):
+            if isinstance(event, RunStarted) and (not session or event.session != session):
+                return None
+            if isinstance(event, CallReturned) and (event.step, event.position) == place:
+                return event
+    except JournalError:
+        return None
+    return None
