@@ -379,6 +379,12 @@ def test_a_file_that_was_named_has_to_be_there(tmp_path: Path, monkeypatch: pyte
         window_of("local")
 
 
+def test_a_place_where_no_file_can_be_is_as_good_as_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "tenlines").write_text("a file where the folder would be")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    assert price_of("local", NOON) == Price(input=0, output=0)
+
+
 def test_a_folder_is_not_a_file_of_prices(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=f"{tmp_path} cannot be read: Is a directory"):
         price_of("local", NOON, tmp_path)

@@ -79,7 +79,8 @@ def default_file() -> Path:
     `$TENLINES_PRICES`, else `tenlines/prices.toml` in `$XDG_CONFIG_HOME`, else in `~/.config`.
     """
     folder = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
-    return Path(os.environ.get(VARIABLE) or Path(folder) / "tenlines" / "prices.toml").expanduser()
+    file = os.environ.get(VARIABLE) or f"{folder}/tenlines/prices.toml"
+    return Path(os.path.expanduser(file))  # where nobody has a home, this leaves the name as it is
 
 
 def load(file: Path | None = None) -> Prices:
@@ -95,13 +96,13 @@ def load(file: Path | None = None) -> Prices:
     file = file or default_file()
     try:
         found = file.stat()
-        return _read(file, found.st_mtime_ns, found.st_size)
-    except FileNotFoundError:
-        if is_named:
-            raise ConfigError(f"there is no file of prices at {file}; write one, or unset {VARIABLE}") from None
-        return _BUNDLED
     except OSError as error:
-        raise ConfigError(f"the file of prices {file} cannot be read: {error.strerror}") from error
+        if is_named:
+            raise ConfigError(
+                f"there is no file of prices at {file} ({error.strerror}); write one, or unset {VARIABLE}"
+            ) from error
+        return _BUNDLED  # also where the folder is somebody else's
+    return _read(file, found.st_mtime_ns, found.st_size)
 
 
 class Prices:
@@ -194,6 +195,8 @@ def _read(file: Path, changed: int, size: int) -> Prices:
     """The file as it was at this change."""
     try:
         data = tomllib.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"the file of prices {file} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise ConfigError(f"{file} is not text in UTF-8: {error.reason} at byte {error.start}") from error
     except tomllib.TOMLDecodeError as error:
