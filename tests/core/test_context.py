@@ -71,7 +71,7 @@ def sizes(messages: Sequence[Message]) -> list[int]:
 def possible(messages: Sequence[Message], **given: object) -> dict[str, list[Span]]:
     """The cuts of each strategy."""
     found: dict[str, list[Span]] = {strategy: [] for strategy in STRATEGIES}
-    for span in spans(messages, sizes(messages), Compaction(**given)):  # type: ignore[arg-type]
+    for span in spans(messages, sizes(messages), Compaction(strategies=STRATEGIES, **given)):  # type: ignore[arg-type]
         found[span.strategy].append(span)
     return found
 
@@ -251,7 +251,7 @@ def test_a_cut_that_may_not_be_made_is_refused_with_the_reason(
 
 def test_whatever_is_offered_may_be_made() -> None:
     for messages in (TEN, made(TEN, "drop", 2, 8), made(TEN, "summarise", 2, 8), made(TEN, "elide", 6, 12)):
-        offered = spans(messages, sizes(messages), Compaction(keep=1, summary_tokens=60))
+        offered = spans(messages, sizes(messages), Compaction(strategies=STRATEGIES, keep=1, summary_tokens=60))
         assert len(offered) > 3
         assert [problem(messages, span) for span in offered] == [""] * len(offered)
 
