@@ -13,6 +13,7 @@ from tenlines.core.events import CallReturned, RunStarted, Settings, ToolSpec
 from tenlines.core.limits import Counting
 from tenlines.core.machine import Machine
 from tenlines.core.transcript import Message, estimate_tokens, text_of
+from tenlines.counting import first_count
 from tenlines.drivers.recorder import machine_of
 from tenlines.errors import JournalError
 from tenlines.ports import Journal
@@ -65,7 +66,7 @@ class Past(NamedTuple):
         return tuple(sorted(one.steps for one in runs if one.agent == self.agent))
 
     def _counting(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> Counting:
-        exact = None
+        exact = first_count(self.model, messages, tools)
         if exact is not None:
             estimate = sum(map(estimate_tokens, messages)) + estimate_tools(tools)
             return Counting(rate=exact[0] / max(1, estimate), margin=EXACT_MARGIN, source=exact[1])
@@ -97,9 +98,9 @@ def whole_result(journal: Journal, machine: Machine, key: str) -> str:
         found = None if seq is None else next(journal.read(run_id, seq), None)
     else:
         found = _in_session(journal, state.start.session, run_id, (step, position))
-    if not isinstance(found, CallReturned):
-        raise LookupError(f"there is no result of a call {key!r} here")
-    return found.full if found.full is not None else text_of(found.parts)
+    if isinstance(found, CallReturned):
+        return found.full if found.full is not None else text_of(found.parts)
+    raise LookupError(f"there is no result of a call {key!r} here")
 
 
 def _read_key(key: str) -> tuple[str, int, int]:
