@@ -145,8 +145,14 @@ class ArrayLike:
         (Point(1, {"b", "a"}), '{"x": 1, "tags": ["a", "b"]}'),
         (Model(when=dt.date(2024, 5, 1)), '{"when": "2024-05-01"}'),
         (Packed(Path("/x")), '{"path": "/x"}'),
-        (b"abc", "(3 bytes of binary data, not shown)"),
-        ({"b": bytearray(2_000)}, '{"b": "(2,000 bytes of binary data, not shown)"}'),
+        (b"abc", "(3 bytes of binary data, not shown: sha256 ba7816bf8f01cfea...; is 'abc')"),
+        (b"", "(0 bytes of binary data, not shown)"),
+        (memoryview(b"abcd")[::2], "(2 bytes of binary data, not shown: sha256 f45de51cdef30991...; is 'ac')"),
+        (
+            {"b": bytearray(2_000)},
+            '{"b": "(2,000 bytes of binary data, not shown: sha256 2da42fb1d7bd8524...; begins '
+            '00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00)"}',
+        ),
         (ValueError("bad"), "ValueError: bad"),
         ([KeyError()], '["KeyError"]'),
         (range(3), "[0, 1, 2]"),
@@ -208,9 +214,9 @@ def test_a_value_that_explodes_when_it_is_written_out_ends() -> None:
 
 def test_more_values_than_anyone_reads_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tenlines.tools.plain.MAX_VALUES", 3)
-    assert shown([1, 2, 3, 4, 5]) == '[1, 2, 3, "(more than 3 values: the rest was left out)"]'
-    assert shown(dict.fromkeys("abcd", 1)).endswith('"(more)": "(more than 3 values: the rest was left out)"}')
-    assert shown([[1, 2], [3]]) == '[[1, 2], "(more than 3 values: the rest was left out)"]'
+    assert shown([1, 2, 3, 4, 5]) == '[1, 2, 3, "(more than 3 values: 2 of 5 items were left out)"]'
+    assert shown(dict.fromkeys("abcd", 1)).endswith('"(more)": "(more than 3 values: 1 of 4 entries were left out)"}')
+    assert shown([[1, 2], [3]]) == '[[1, 2], "(more than 3 values: 1 of 2 items were left out)"]'
 
 
 def test_a_forgotten_coroutine_is_a_note_and_no_warning() -> None:
@@ -243,12 +249,30 @@ def test_too_much_text_in_parts_is_cut_and_images_stay() -> None:
     image = Image("image/png", b"\x89PNG")
     rendered = render([Text("a\n" * 3_000), image, Text("the end")], LIMIT)
     assert rendered.truncated
+    text, kept, end = rendered.parts
+    assert (kept, end) == (image, Text("the end"))
+    assert isinstance(text, Text)
+    assert 1_900 < len(text.text) <= LIMIT - len("the end")
+    assert rendered.full == "a\n" * 3_000 + "\n\nthe end"
+
+
+def test_a_json_part_that_is_too_long_stays_json() -> None:
+    rendered = render([Json({"rows": list(range(5_000))}), Text("b\n" * 5_000)], LIMIT)
+    cut, text = rendered.parts
+    assert isinstance(cut, Json)
+    assert isinstance(text, Text)
+    assert cut.value["rows"][-1] == 4_999  # type: ignore[index, call-overload]
+    assert len(json.dumps(cut.value)) + len(text.text) <= LIMIT
+
+
+def test_many_long_parts_are_cut_as_one_text() -> None:
+    image = Image("image/png", b"\x89PNG")
+    rendered = render([image, *(Text(f"part {n}\n" * 100) for n in range(20))], LIMIT)
     text, kept = rendered.parts
     assert kept == image
     assert isinstance(text, Text)
-    assert len(text.text) <= LIMIT
-    assert text.text.endswith("the end")
-    assert rendered.full == "a\n" * 3_000 + "\n\nthe end"
+    assert text.text.startswith("part 0\n")
+    assert text.text.endswith("part 19\n")
 
 
 # --- text that can be sent ----------------------------------------------------------------------------

@@ -1,24 +1,32 @@
 """Shortening that says what is missing. Head and tail stay: errors and summaries stand at the end.
 
-Text is cut between lines where there are lines; JSON is cut between items, so that what is left is JSON.
+Text is cut between lines where there are lines; JSON is cut between items, so that what is left is JSON. Limits are in
+bytes of UTF-8 (`tenlines.tools.breaks` says why), counts are of characters, lines and items.
 """
 
 from __future__ import annotations
 
 import json
 import re
-import unicodedata
+from collections.abc import Iterable
+from itertools import islice, pairwise
 from json.encoder import encode_basestring
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from tenlines.core.transcript import JsonValue
+from tenlines.tools.breaks import boundary, fits, prefix, size, suffix
 
 KEPT = "the whole is kept in the run's journal"
-_ESCAPE = re.compile(r"\\(?:x[0-9a-f]{2}|u[0-9a-f]{4})")
 _CONTROL = re.compile("[\x7f-\x9f]")  # the ones that JSON may contain as they are
-_VIRAMA = 9  # joins two consonants of an Indic script
-_MAX_CLUSTER = 64
-"""Combining characters that are followed when looking for a place to cut; more is an attack, not a word."""
+
+_Span: TypeAlias = tuple[int, int]
+
+TROUBLE = ("Traceback (most", "error:", "Error:", "ERROR", "FAILED", "panic:")
+"""Words by which logs of compilers, tests and servers say what went wrong."""
+_SEARCHED = 500_000
+"""Characters that are searched for them, from where the first ones are left out; so the time has a bound."""
+_ROOM_FOR_TROUBLE = 1_500
+"""Bytes. With less room everything goes to head and tail."""
 
 
 class CutText(NamedTuple):
@@ -30,20 +38,25 @@ class CutText(NamedTuple):
 
 
 def cut_text(text: str, limit: int) -> CutText:
-    """Keep the beginning and the end of a text that is longer than `limit` characters.
+    """Keep the beginning and the end of a text that is longer than `limit` bytes, and the first trouble between them.
 
-    The result, marker included, has at most `limit` characters. `limit` is at least 300.
+    The result, marker included, has at most `limit` bytes. `limit` is at least 300. The end gets more than the
+    beginning. Of what is between, the first place that looks like an error is kept too, if there is room.
     """
-    breaks = text.count("\n")
+    return _cut_text(text, limit, text.count("\n"))
+
+
+def _cut_text(text: str, limit: int, breaks: int) -> CutText:
     lines = breaks + (not text.endswith("\n"))
-    room = limit - len(_marker(len(text), len(text), lines, 1, lines)) - len(f"{lines:,}")
-    head_end = _line_end(text, room // 2)
-    tail_start = _line_start(text, len(text) - (room - head_end))
-    first = text.count("\n", 0, head_end + 1) + 1
-    last = breaks - text.count("\n", tail_start) + (text[tail_start - 1] != "\n")
-    missing = tail_start - head_end
-    marker = _marker(missing, len(text), lines, first, last)
-    return CutText(f"{text[:head_end]}{marker}{text[tail_start:]}", len(text) - missing)
+    marker_size = len(_marker(len(text), len(text), lines, 1, lines)) + len(f"{lines:,}")
+    spans = _spans(text, limit - marker_size, marker_size)
+    shown = text[: spans[0][1]]
+    for (_, end), (begin, until) in pairwise(spans):
+        first = text.count("\n", 0, end + 1) + 1
+        before = breaks - text.count("\n", begin) if until == len(text) else text.count("\n", 0, begin)
+        last = before + (text[begin - 1] != "\n")
+        shown += _marker(begin - end, len(text), lines, first, last) + text[begin:until]
+    return CutText(shown, sum(end - begin for begin, end in spans))
 
 
 def _marker(missing: int, chars: int, lines: int, first: int, last: int) -> str:
@@ -55,9 +68,56 @@ def _marker(missing: int, chars: int, lines: int, first: int, last: int) -> str:
     return f"\n[... {which} left out here; {KEPT} ...]\n"
 
 
-def _line_end(text: str, at: int) -> int:
+def _spans(text: str, room: int, marker_size: int) -> list[_Span]:
+    """The pieces that stay: head and tail, or head, trouble and tail."""
+    head_end, tail_start = _ends(text, room)
+    found = _trouble(text, head_end, tail_start) if room >= _ROOM_FOR_TROUBLE else -1
+    if found < 0:
+        return [(0, head_end), (tail_start, len(text))]
+    share = room // 5
+    head_end, tail_start = _ends(text, room - marker_size - share)
+    begin = text.rfind("\n", max(head_end, found - share // 2), found) + 1 or boundary(text, found)
+    end = _line_end(text, min(begin + prefix(text[begin : begin + share], share), tail_start), begin)
+    return _merged([(0, head_end), (begin, end), (tail_start, len(text))])
+
+
+def _merged(spans: list[_Span]) -> list[_Span]:
+    """Pieces with nothing but the end of a line between them are one."""
+    merged = spans[:1]
+    for begin, end in spans[1:]:
+        if begin <= merged[-1][1] + 1:
+            merged[-1] = (merged[-1][0], end)
+        else:
+            merged.append((begin, end))
+    return merged
+
+
+def _ends(text: str, room: int) -> _Span:
+    """Where the head ends and the tail begins."""
+    share = room // 4 if room < 1_000 else 2 * room // 5
+    head_end = max(_line_end(text, prefix(text, share)), _header_end(text, 2 * room // 3))
+    tail_start = _line_start(text, suffix(text, room - size(text[:head_end])))
+    return head_end, tail_start
+
+
+def _header_end(text: str, room: int) -> int:
+    """The end of the first line where it names the columns of a table (csv), and 0 where it does not."""
+    end = text.find("\n", 0, room)
+    second = text[end + 1 : end + 1 + room].partition("\n")[0]
+    is_table = any(0 < text.count(mark, 0, end) == second.count(mark) for mark in "\t;|,") if end > 0 else False
+    return end if is_table and fits(text[:end], room) else 0
+
+
+def _trouble(text: str, begin: int, end: int) -> int:
+    """The first place between that looks like an error; -1 where there is none."""
+    end = min(end, begin + _SEARCHED)
+    places = [text.find(word, begin, end) for word in TROUBLE]
+    return min((place for place in places if place >= 0), default=-1)
+
+
+def _line_end(text: str, at: int, begin: int = 0) -> int:
     """The place at or before `at` where a line ends; inside a line that is too long, a place between characters."""
-    newline = text.rfind("\n", at // 2, at + 1)
+    newline = text.rfind("\n", begin + (at - begin) // 2, at + 1)
     return newline if newline >= 0 else boundary(text, at)
 
 
@@ -69,36 +129,18 @@ def _line_start(text: str, at: int) -> int:
     return newline + 1 if newline >= 0 else boundary(text, at, forward=True)
 
 
-def boundary(text: str, at: int, *, forward: bool = False) -> int:
-    """The nearest place that splits neither a character with its accents nor a visible escape such as `\\x1b`."""
-    for match in _ESCAPE.finditer(text, max(0, at - 5), at + 6):
-        if match.start() < at < match.end():
-            return match.end() if forward else match.start()
-    step = 1 if forward else -1
-    place = at
-    for _ in range(_MAX_CLUSTER):
-        if not 0 < place < len(text) or not _is_joined(text[place - 1], text[place]):
-            return place
-        place += step
-    return at
-
-
-def _is_joined(before: str, after: str) -> bool:
-    """Whether the two make one character on the screen."""
-    if after < "\u0300":  # nothing below combines
-        return before == "\u200d"
-    if before == "\u200d" or unicodedata.combining(before) == _VIRAMA:
-        return True
-    skin_tone = "\U0001f3fb" <= after <= "\U0001f3ff"
-    return skin_tone or after == "\u200d" or unicodedata.category(after)[0] == "M"
-
-
 # --- JSON ---------------------------------------------------------------------------------------------
 
 FEW = 8
 """A list of so few items is cut inside its items; a longer one loses rows."""
+ENOUGH = 10
+"""Rows of a table; where fewer fit, shorter cells say more about what the columns hold."""
+CELLS = (280, 120, 60)
+"""Bytes that a cell may have where whole rows are too wide, tried in this order."""
 _SMALL = 60
-"""Below this many characters nothing sensible can be shown."""
+"""Below this many bytes nothing sensible can be shown."""
+
+_Ends: TypeAlias = tuple[list[JsonValue], list[JsonValue]]
 
 
 def dumps(value: JsonValue) -> str:
@@ -117,21 +159,23 @@ def _quoted(text: str) -> str:
 
 
 def cut_json(value: JsonValue, limit: int) -> str:
-    """Strict JSON of at most `limit` characters, in the shape of the value.
+    """Strict JSON of at most `limit` bytes, in the shape of the value.
 
-    Long lists keep their first rows and the last one, long objects their first entries, long texts head and
-    tail; what is missing is said in its place, with the true count. Takes time in proportion to `limit`.
+    Long lists keep their first rows and the last one (a list of texts, which may be a log, as much of its end as of
+    its beginning), long objects their first entries, long texts head and tail; what is missing is said in its place,
+    with the true count. Wide rows get shorter cells where that shows more rows. Takes time in proportion to `limit`
+    and to the texts that are cut.
     """
     text = dumps(_cut(value, limit))
-    if len(text) <= limit:
+    if fits(text, limit):
         return text
     return dumps(_cut_string(dumps(value), limit))  # a shape that cannot be shortened (deep nesting): as a text
 
 
 def _size(value: JsonValue, cap: int) -> int:
-    """Characters of its JSON text; where they are more than `cap`, any number above it."""
+    """Bytes of its JSON text; where they are more than `cap`, any number above it."""
     if isinstance(value, str):
-        return len(_quoted(value)) if len(value) <= cap else len(value)
+        return size(_quoted(value)) if len(value) <= cap else len(value)
     if not isinstance(value, list | dict):
         return len(dumps(value))
     total = 2
@@ -142,14 +186,14 @@ def _size(value: JsonValue, cap: int) -> int:
                 break
     else:
         for name, one in value.items():
-            total += _name_size(name) + _size(one, cap)
+            total += _name_size(name, cap) + _size(one, cap)
             if total > cap:
                 break
     return total
 
 
-def _name_size(name: str) -> int:
-    return len(_quoted(name)) + 4
+def _name_size(name: str, cap: int) -> int:
+    return _size(name, cap) + 4
 
 
 def _cut(value: JsonValue, room: int) -> JsonValue:
@@ -166,24 +210,64 @@ def _cut(value: JsonValue, room: int) -> JsonValue:
 
 def _cut_items(value: list[JsonValue], room: int) -> JsonValue:
     if len(value) <= FEW:
-        sizes = [_size(one, room) for one in value]
-        shares = _shares(sizes, room - 2 - 2 * len(value))
-        if all(share >= min(size, _SMALL) for size, share in zip(sizes, shares, strict=True)) or len(value) == 1:
-            return [_cut(one, share) for one, share in zip(value, shares, strict=True)]
-    room -= len(_items_left_out(len(value), len(value))) + 6
-    last = _cut(value[-1], max(_SMALL, room // 4))
-    room -= len(dumps(last)) + 2
-    first: list[JsonValue] = []
-    for one in value[:-1]:
-        size = _size(one, room) + 2
-        if size > room:
+        needs = [_size(one, room) for one in value]
+        rooms = shares(needs, room - 2 - 2 * len(value))
+        if all(given >= min(need, _SMALL) for need, given in zip(needs, rooms, strict=True)) or len(value) == 1:
+            return [_cut(one, given) for one, given in zip(value, rooms, strict=True)]
+    first, last = _rows(value, room - len(_items_left_out(len(value), len(value))) - 6)
+    missing = len(value) - len(first) - len(last)
+    return [*first, _items_left_out(missing, len(value)), *last] if missing else [*first, *last]
+
+
+def _rows(value: list[JsonValue], room: int) -> _Ends:
+    """The first and the last rows that there is room for: whole, or in shorter cells where that shows more of them."""
+    best = _ends_of_rows(value, room, 0)
+    if not all(isinstance(one, list | dict) and len(one) > 1 for one in (*value[:4], value[-1])):
+        return best
+    for cell in CELLS:
+        if _count(best) >= min(ENOUGH, len(value)):
             break
-        first.append(one)
-        room -= size
-    if not first:
-        first.append(_cut(value[0], room - 2))
-    missing = len(value) - len(first) - 1
-    return [*first, _items_left_out(missing, len(value)), last] if missing else [*first, last]
+        more = _ends_of_rows(value, room, cell)
+        best = more if _count(more) > _count(best) else best
+    return best
+
+
+def _count(ends: _Ends) -> int:
+    return len(ends[0]) + len(ends[1])
+
+
+def _ends_of_rows(value: list[JsonValue], room: int, cell: int) -> _Ends:
+    """First and last rows with cells of at most `cell` bytes, if that is not 0.
+
+    What does not fit at all is cut: the last row to a quarter of the room, the first one to what is left of it.
+    """
+    last: list[JsonValue] = []
+    if all(isinstance(one, str) for one in (*value[:4], *value[-4:])):
+        last = _fitting_rows(reversed(value), room // 2, 0)[::-1]
+    last = last or [_cut(_narrow(value[-1], cell), max(_SMALL, room // 4))]
+    room -= sum(_size(one, room) + 2 for one in last)
+    first = _fitting_rows(islice(value, len(value) - len(last)), room, cell)
+    return first or [_cut(value[0], room - 2)], last
+
+
+def _fitting_rows(rows: Iterable[JsonValue], room: int, cell: int) -> list[JsonValue]:
+    fitting: list[JsonValue] = []
+    for one in rows:
+        row = _narrow(one, cell)
+        room -= _size(row, room) + 2
+        if room < 0:
+            break
+        fitting.append(row)
+    return fitting
+
+
+def _narrow(row: JsonValue, cell: int) -> JsonValue:
+    """A row in which no cell has much more than so many bytes."""
+    if cell and isinstance(row, dict):
+        return {name: _cut(one, cell) for name, one in row.items()}
+    if cell and isinstance(row, list):
+        return [_cut(one, cell) for one in row]
+    return row
 
 
 def _cut_entries(value: dict[str, JsonValue], room: int) -> JsonValue:
@@ -192,8 +276,8 @@ def _cut_entries(value: dict[str, JsonValue], room: int) -> JsonValue:
     if len(shown) < count:
         room -= len(_entries_left_out(count, count)) + 14
         shown = _fitting(value, room)
-    shares = _shares(list(shown.values()), room - 2 - sum(map(_name_size, shown)))
-    result = {name: _cut(value[name], share) for name, share in zip(shown, shares, strict=True)}
+    rooms = shares(list(shown.values()), room - 2 - sum(_name_size(name, room) for name in shown))
+    result = {name: _cut(value[name], given) for name, given in zip(shown, rooms, strict=True)}
     if len(shown) < count:
         result["..."] = _entries_left_out(count - len(shown), count)
     return result
@@ -204,21 +288,21 @@ def _fitting(value: dict[str, JsonValue], room: int) -> dict[str, int]:
     sizes: dict[str, int] = {}
     left = room
     for name, one in value.items():
-        size = _size(one, room)
-        left -= _name_size(name) + min(size, _SMALL)
+        need = _size(one, room)
+        left -= _name_size(name, room) + min(need, _SMALL)
         if left < 0:
             break
-        sizes[name] = size
+        sizes[name] = need
     return sizes
 
 
-def _shares(sizes: list[int], room: int) -> list[int]:
+def shares(needs: list[int], room: int) -> list[int]:
     """Divide the room: small values get what they need, the large ones share the rest equally."""
-    shares = [0] * len(sizes)
-    for rank, index in enumerate(sorted(range(len(sizes)), key=sizes.__getitem__)):
-        shares[index] = min(sizes[index], max(0, room) // (len(sizes) - rank))
-        room -= shares[index]
-    return shares
+    given = [0] * len(needs)
+    for rank, index in enumerate(sorted(range(len(needs)), key=needs.__getitem__)):
+        given[index] = min(needs[index], max(0, room) // (len(needs) - rank))
+        room -= given[index]
+    return given
 
 
 def _items_left_out(missing: int, count: int) -> str:
@@ -232,10 +316,10 @@ def _entries_left_out(missing: int, count: int) -> str:
 def _cut_string(text: str, room: int) -> str:
     """Shorten a text until its JSON form fits; escapes make it longer than it looks."""
     room -= 2
-    limit = min(room, len(text))
+    limit, breaks = min(room, len(text)), text.count("\n")
     while limit >= 0:
-        short = cut_text(text, limit).text if limit >= 300 else _short(text, limit)
-        over = len(dumps(short)) - 2 - room
+        short = _cut_text(text, limit, breaks).text if limit >= 300 else _short(text, limit)
+        over = size(dumps(short)) - 2 - room
         if over <= 0:
             return short
         limit -= max(1, over // 2)
@@ -244,5 +328,5 @@ def _cut_string(text: str, room: int) -> str:
 
 def _short(text: str, limit: int) -> str:
     marker = f"... ({len(text):,} characters)"
-    end = limit - len(marker)
-    return text[: boundary(text, end)] + marker if end > 0 else text[: max(0, boundary(text, max(0, limit)))]
+    room = limit - len(marker)
+    return text[: boundary(text, prefix(text, room if room > 0 else limit))] + (marker if room > 0 else "")

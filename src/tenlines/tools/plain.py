@@ -1,5 +1,7 @@
 """Any value as JSON: a walk that always ends, never raises and gives the same text every time.
 
+What is JSON already is not copied: the result may be the value itself, or share lists and dicts with it.
+
 What stands for what:
 
 | value | JSON |
@@ -13,7 +15,8 @@ What stands for what:
 | datetime, date, time | ISO 8601; a timedelta is its seconds |
 | Decimal, UUID, Path, complex | its text |
 | Enum | its value |
-| bytes | a note with the size |
+| bytes; an `Image` or `File` inside another value | a note: kind, size, digest, first bytes |
+| table of pandas, polars or pyarrow | array of its rows |
 | exception | `ValueError: its message` |
 | array or scalar with `tolist` (numpy) | what `tolist` gives |
 | iterator, generator | a note: it was not read |
@@ -33,12 +36,14 @@ import re
 import types
 import uuid
 from collections import deque
-from collections.abc import Callable, ItemsView, Iterable, Iterator, KeysView, Mapping, Sequence, Set, ValuesView
+from collections.abc import Callable, Collection, ItemsView, Iterator, KeysView, Mapping, Sequence, Set, ValuesView
 from typing import Any
 
 import msgspec
 
-from tenlines.core.transcript import JsonValue
+from tenlines.core.transcript import File, Image, JsonValue
+from tenlines.tools import binary
+from tenlines.tools.tables import rows_of
 
 MAX_DEPTH = 100
 MAX_VALUES = 1_000_000
@@ -108,28 +113,34 @@ class _Walk:
             return self._items(value, depth)
         return self._object(value, depth)
 
-    def _items(self, value: Iterable[Any], depth: int) -> list[Any]:
-        result = []
+    def _items(self, value: Collection[Any], depth: int) -> list[Any]:
+        result: list[Any] = []
+        is_plain = type(value) is list
         for one in value:
             self.left -= 1
             if self.left < 0:
-                result.append(f"(more than {MAX_VALUES:,} values: the rest was left out)")
-                break
-            result.append(one if type(one) in _AS_IS else self.value(one, depth))
-        return result
+                result.append(_rest("items", len(value) - len(result), len(value)))
+                return result
+            simple = one if type(one) in _AS_IS else self.value(one, depth)
+            is_plain = is_plain and simple is one
+            result.append(simple)
+        return value if is_plain and isinstance(value, list) else result
 
     def _mapping(self, value: Mapping[Any, Any], depth: int) -> dict[str, Any]:
         result: dict[str, Any] = {}
+        is_plain = type(value) is dict
         for key, one in value.items():
             self.left -= 1
             if self.left < 0:
-                result["(more)"] = f"(more than {MAX_VALUES:,} values: the rest was left out)"
-                break
+                result["(more)"] = _rest("entries", len(value) - len(result), len(value))
+                return result
             name = key if type(key) is str else self._key(key, depth)
             if name in result:  # 1 and "1" are two keys in Python
                 name = f"{name} ({type(key).__name__})"
-            result[name] = one if type(one) in _AS_IS else self.value(one, depth)
-        return result
+            simple = one if type(one) in _AS_IS else self.value(one, depth)
+            is_plain = is_plain and simple is one and name is key
+            result[name] = simple
+        return value if is_plain and isinstance(value, dict) else result
 
     def _key(self, key: Any, depth: int) -> str:
         plain_key = self.value(key, depth)
@@ -141,9 +152,23 @@ class _Walk:
         fields = _fields(value)
         if fields is not None:
             return self._mapping(fields, depth)
+        table = rows_of(value, max(0, self.left))
+        if table is not None:
+            return self.value(table, depth)
         if not isinstance(value, type) and callable(getattr(value, "tolist", None)):
-            return self.value(value.tolist(), depth)
+            return self._array(value, depth)
         return _text(value)
+
+    def _array(self, value: Any, depth: int) -> Any:
+        count = getattr(value, "size", 0)
+        if isinstance(count, int) and count > self.left:
+            shape, kind = getattr(value, "shape", "?"), getattr(value, "dtype", "?")
+            return f"(an array of {count:,} values, shape {shape}, type {kind}: more than can be shown)"
+        return self.value(value.tolist(), depth)
+
+
+def _rest(what: str, missing: int, count: int) -> str:
+    return f"(more than {MAX_VALUES:,} values: {missing:,} of {count:,} {what} were left out)"
 
 
 def _integer(value: int) -> Any:
@@ -203,11 +228,6 @@ def _exception(error: BaseException) -> str:
     return f"{type(error).__name__}: {message}" if message else type(error).__name__
 
 
-def _size(value: bytes | bytearray | memoryview) -> str:
-    size = value.nbytes if isinstance(value, memoryview) else len(value)
-    return f"({size:,} bytes of binary data, not shown)"
-
-
 def _float(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
 
@@ -218,7 +238,9 @@ _LEAVES: dict[type, Callable[[Any], Any]] = {
     dt.time: dt.time.isoformat,
     decimal.Decimal: str,
     uuid.UUID: str,
-    bytes: _size,
+    bytes: binary.note,
+    Image: binary.media_note,
+    File: binary.media_note,
 }
 """Frequent types, found at once."""
 
@@ -232,7 +254,7 @@ _SUBCLASSES: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
     (dt.timedelta, lambda value: value.total_seconds()),
     (decimal.Decimal | uuid.UUID | complex, str),
     (pathlib.PurePath, str),
-    (bytes | bytearray | memoryview, _size),
+    (bytes | bytearray | memoryview, binary.note),
     (BaseException, _exception),
 )
 """The same for subclasses, tried in this order."""
