@@ -40,11 +40,10 @@ from tenlines.models.resolve import resolve
 from tenlines.past import Past, whole_result
 from tenlines.ports import CallContext, Clock, Delta, Journal, Model, Observer, Policy, SystemClock, ToolPort
 from tenlines.tools.load import as_tools
-
-READ_RESULT = "read_result"
 from tenlines.tools.policy import as_policy, settle
 from tenlines.wire.plain import read_history, read_messages
 
+READ_RESULT = "read_result"
 History: TypeAlias = Iterable[Message | Mapping[str, Any]]
 
 
@@ -65,8 +64,8 @@ class Agent:
             `Deny(reason)`, `Ask(reason)`, `Edit(arguments)` or None (then the tool's own `approve` decides); or a dict
             of name patterns to these. With a policy, every call needs leave, and who gave it is in the journal.
         compaction: When the transcript is made smaller: a `Compaction`, or True for its defaults. None: never.
-        read_results: Whether the model has the tool `read_result`, to read what was cut from a result. By default it has
-            where the transcript may be made smaller.
+        read_results: Whether the model has the tool `read_result`, to read what was cut from a result. By default it
+            has where the transcript may be made smaller.
         clock: Where the time comes from.
 
     Raises:
@@ -128,8 +127,8 @@ class Agent:
             messages: The conversation so far, from an earlier `result.messages` or as dicts. Never changed.
             limits: Instead of the agent's, for this run.
             control: A hand on the run, for another thread.
-            under: The call that the run serves, from inside a tool (`@tool(spends=True)`): it draws on the limits of that
-                call's run, which counts what it uses.
+            under: The call that the run serves, from inside a tool (`@tool(spends=True)`): it draws on the limits of
+                that call's run, which counts what it uses.
             raise_on_stop: Raise `RunStopped` when there is no answer; False returns the result in any case.
 
         Raises:
@@ -170,6 +169,7 @@ class Agent:
         *,
         limits: Limits | None = None,
         control: Control | None = None,
+        compaction: Compaction | bool | None = None,
         raise_on_stop: bool = True,
     ) -> RunResult:
         """Go on with a run of the journal: after a limit, a cancel, a crash. Nothing is repeated.
@@ -179,12 +179,13 @@ class Agent:
 
         Args:
             limits: The limits from now on, counted over the whole run; None keeps them.
+            compaction: When the transcript is made smaller from now on, as in `Agent`; None keeps it.
 
         Raises:
             RunNotFound: The journal has no such run.
             RunStopped: As in `run_sync`.
         """
-        return outcome(sync.drive(self._reopen(run_id, limits, control)), raise_on_stop)
+        return outcome(sync.drive(self._reopen(run_id, limits, control, compaction)), raise_on_stop)
 
     async def resume(
         self,
@@ -192,10 +193,12 @@ class Agent:
         *,
         limits: Limits | None = None,
         control: Control | None = None,
+        compaction: Compaction | bool | None = None,
         raise_on_stop: bool = True,
     ) -> RunResult:
         """The same as `resume_sync`, for asyncio."""
-        return outcome(await aio.drive(await in_thread(partial(self._reopen, run_id, limits, control))), raise_on_stop)
+        reopen = partial(self._reopen, run_id, limits, control, compaction)
+        return outcome(await aio.drive(await in_thread(reopen)), raise_on_stop)
 
     # --- people -------------------------------------------------------------------------------------
 
@@ -322,7 +325,9 @@ class Agent:
         if self.instructions and not any(isinstance(one, System) for one in said):
             said = (System(self.instructions), *said)
         history = mend(said)
-        settings, specs = self._bounded(limits, under), self._specs()
+        settings, machine = self._bounded(limits, under), Machine()
+        tools = self._tools_of(machine, settings.read_results)
+        specs = self._specs(tools)
         prior = self._past.prior(settings, history.messages, specs, self.clock.now())
         run_id = new_run_id()
         start = {
@@ -339,7 +344,7 @@ class Agent:
             "changed": "" if before is None else _change(before, self.model.name, history.messages, specs),
             **place,
         }
-        parts = self._parts(Machine(), run_id, control, (Draft(ev.RunStarted, start),))
+        parts = self._parts(machine, run_id, control, (Draft(ev.RunStarted, start),), tools)
         return parts._replace(observers=(*self.observers, *watchers))
 
     def _bounded(self, limits: Limits | None, under: CallContext | None) -> Settings:
@@ -372,48 +377,63 @@ class Agent:
             )
         return self._begin(task, history, limits, control, place={"origin": f"{run_id}@{at}"})
 
-    def _reopen(self, run_id: str, limits: Limits | None, control: Control | None) -> Parts:
-        machine = machine_of(self.journal, run_id)
+    def _reopen(
+        self, run_id: str, limits: Limits | None, control: Control | None, compaction: Compaction | bool | None
+    ) -> Parts:
+        machine, tools = self._reopened(run_id)
         state = machine.state
         if state.phase is Phase.ENDED and state.ended is not None and state.ended.status == "answered":
-            return self._parts(machine, run_id, control, ())
+            return self._parts(machine, run_id, control, (), tools)
+        chosen = self._past.informed(Compaction() if compaction is True else compaction or None)
         raised = () if limits is None else (Draft(ev.LimitsRaised, {"limits": limits}),)
-        return self._parts(machine, run_id, control, (self._taking_up(), *raised))
+        return self._parts(machine, run_id, control, (self._taking_up(tools, chosen), *raised), tools)
+
+    def _reopened(self, run_id: str) -> tuple[Machine, dict[str, ToolPort]]:
+        """A run of the journal, and the tools that it has now."""
+        machine = machine_of(self.journal, run_id)
+        return machine, self._tools_of(machine, machine.state.settings.read_results)
 
     def _stopping(self, run_id: str, control: Control | None) -> Parts | None:
         """Parts that end an open run; None where it has ended, or is being undone already."""
-        machine = machine_of(self.journal, run_id)
+        machine, tools = self._reopened(run_id)
         if machine.state.phase is Phase.UNDOING or (machine.state.phase is Phase.ENDED and not machine.state.exchange):
             return None
         stop = Draft(ev.CancelRequested, {"mode": "now", "reason": "the run is undone"})
-        return self._parts(machine, run_id, control, (self._taking_up(), stop))
+        return self._parts(machine, run_id, control, (self._taking_up(tools), stop), tools)
 
     def _undoing(self, run_id: str, by: str, reason: str, control: Control | None) -> Parts:
-        machine = machine_of(self.journal, run_id)
-        request = {"by": by, "reason": reason, "tools": self._specs(), "owner": new_owner()}
+        machine, tools = self._reopened(run_id)
+        request = {"by": by, "reason": reason, "tools": self._specs(tools), "owner": new_owner()}
         is_under_way = machine.state.phase is Phase.UNDOING
-        opening = self._taking_up() if is_under_way else Draft(ev.UndoRequested, request)
-        return self._parts(machine, run_id, control, (opening,))
+        opening = self._taking_up(tools) if is_under_way else Draft(ev.UndoRequested, request)
+        return self._parts(machine, run_id, control, (opening,), tools)
 
-    def _taking_up(self) -> Draft:
-        return Draft(ev.RunResumed, {"tools": self._specs(), "owner": new_owner()})
+    def _taking_up(self, tools: Mapping[str, ToolPort], compaction: Compaction | None = None) -> Draft:
+        return Draft(ev.RunResumed, {"tools": self._specs(tools), "owner": new_owner(), "compaction": compaction})
 
-    def _specs(self) -> tuple[ev.ToolSpec, ...]:
-        """The tools as the machine knows them. With a policy, every call needs leave."""
-        specs = tuple(one.spec for one in self.tools.values())
-        if self.settings.read_results:
-            specs = (*specs, READ_RESULT_SPEC)  # noqa: F821
-        return specs if self.policy is None else tuple(msgspec.structs.replace(spec, approve=True) for spec in specs)
+    def _tools_of(self, machine: Machine, read_results: bool) -> dict[str, ToolPort]:
+        """The tools of one run."""
+        if not read_results:
+            return self.tools
+        from tenlines.tools.reading import ReadResult
 
-    def _parts(self, machine: Machine, run_id: str, control: Control | None, opening: tuple[Draft, ...]) -> Parts:
-        tools = self.tools
-        if self.settings.read_results:
-            tools = {
-                **tools,
-                READ_RESULT: ReadResult(  # noqa: F821
-                    partial(whole_result, self.journal, machine)
-                ),
-            }
+        return {**self.tools, READ_RESULT: ReadResult(partial(whole_result, self.journal, machine))}
+
+    def _specs(self, tools: Mapping[str, ToolPort]) -> tuple[ev.ToolSpec, ...]:
+        """The tools as the machine knows them. With a policy, every call of yours needs leave."""
+        specs = (one.spec for one in tools.values())
+        if self.policy is None:
+            return tuple(specs)
+        return tuple(msgspec.structs.replace(spec, approve=spec.name != READ_RESULT) for spec in specs)
+
+    def _parts(
+        self,
+        machine: Machine,
+        run_id: str,
+        control: Control | None,
+        opening: tuple[Draft, ...],
+        tools: dict[str, ToolPort],
+    ) -> Parts:
         return Parts(
             machine,
             run_id,

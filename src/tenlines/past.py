@@ -46,13 +46,16 @@ class Past(NamedTuple):
         if settings.price is None and (price := price_of(self.model, at)) is not None:
             settings = msgspec.structs.replace(settings, price=price)
         if settings.compaction is not None:
-            settings = msgspec.structs.replace(settings, compaction=self._informed(settings.compaction))
+            settings = msgspec.structs.replace(settings, compaction=self.informed(settings.compaction))
         limits = settings.limits
         if limits.tokens is None and limits.dollars is None and settings.compaction is None:
             return Prior(settings, Counting())
         return Prior(settings, self._counting(messages, tools))
 
-    def _informed(self, compaction: Compaction) -> Compaction:
+    def informed(self, compaction: Compaction | None) -> Compaction | None:
+        """Compaction with the model's window and the steps that earlier runs took."""
+        if compaction is None:
+            return None
         window = compaction.window or window_of(self.model)
         steps = compaction.expected_steps or self._steps()
         return msgspec.structs.replace(compaction, window=window, expected_steps=steps)

@@ -16,10 +16,22 @@ from operator import methodcaller
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from tenlines.agent import Agent, History
 from tenlines.core import codec
 from tenlines.core import events as ev
-from tenlines.core.effects import AskHuman, CallModel, Effect, Finish, RunTools, Sleep, UndoCall
+from tenlines.core.effects import (
+    AskHuman,
+    CallModel,
+    Compact,
+    Effect,
+    Finish,
+    RunTools,
+    Sleep,
+    Summarise,
+    UndoCall,
+)
 from tenlines.core.limits import Limits
 from tenlines.core.machine import Machine
 from tenlines.core.result import RunResult
@@ -39,10 +51,21 @@ from tenlines.testing.differences import Difference, ReplayMismatch, changes, in
 __tracebackhide__ = methodcaller("errisinstance", ReplayMismatch)
 """For pytest: a difference is shown where the test asked for it."""
 
-_DECIDED = (ev.StepStarted, ev.RunEnded, ev.CallStarted, ev.CallAbandoned, ev.ApprovalAsked, ev.UndoStarted)
+_DECIDED = (
+    ev.StepStarted,
+    ev.RunEnded,
+    ev.CallStarted,
+    ev.CallAbandoned,
+    ev.ApprovalAsked,
+    ev.UndoStarted,
+    ev.SummaryStarted,
+    ev.ContextCompacted,
+)
 """Events that say what the run decided. `CallFailed` and `ApprovalGiven` are both: see `_is_decided`."""
-_OWN = ("seq", "at", "digest", "expires_at", "reserved", "key")
+_OWN = ("seq", "at", "digest", "expires_at", "reserved", "key", "changed", "allowance", "arithmetic")
 """Fields of these that do not say what was decided."""
+_PLACE = ("run_id", "owner", "session", "turn", "origin", "parent", "counting", "changed")
+"""Fields of the start that stay as they were."""
 
 
 def replay(
@@ -87,7 +110,7 @@ def replay(
         said += _without_instructions(start)
     times = _Times()
     parts = stand_in._begin(task, said, limits, None)._replace(run_id=start.run_id, clock=times)
-    return _Replay(parts, agent._specs(), times).follow(log)
+    return _Replay(parts, agent._specs(parts.tools), times).follow(log)
 
 
 def _recorded_events(source: Journal | str | Path, run_id: str | None) -> list[ev.AnyEvent]:
@@ -192,8 +215,9 @@ class _Replay(Bookkeeping):
         model = opening.fields["model"]
         if model != event.model:
             raise ReplayMismatch(event.run_id, 0, Difference("the model", event.model, model))
-        place = {name: getattr(event, name) for name in ("run_id", "owner", "session", "turn", "origin")}
-        return Draft(ev.RunStarted, {**opening.fields, **place})
+        place = {name: getattr(event, name) for name in _PLACE}
+        settings = _as_known(opening.fields["settings"], event.settings)
+        return Draft(ev.RunStarted, {**opening.fields, **place, "settings": settings})
 
     # --- decided here -------------------------------------------------------------------------------
 
@@ -207,8 +231,10 @@ class _Replay(Bookkeeping):
             effect = _awake(self.today, at)
             draft = self._made(effect, event)
             if draft is not None and _says(draft) == _says(Draft(type(event), _fields(event))):
-                if isinstance(effect, CallModel):
+                if isinstance(effect, CallModel | Summarise):
                     self._compare(event, effect)
+                if isinstance(effect, Compact):
+                    self.compared = min(self.compared, effect.start)
                 if "expires_at" in draft.fields:
                     draft.fields["expires_at"] = getattr(event, "expires_at", None)
                 return draft
@@ -224,6 +250,10 @@ class _Replay(Bookkeeping):
                 return Draft(ev.RunEnded, {"status": status, "reason": reason, "answer": answer})
             case UndoCall(call):
                 return drafts.undo_started(call)
+            case Summarise():
+                return drafts.summary_started(effect)
+            case Compact():
+                return drafts.compacted(effect)
             case AskHuman(questions):
                 asked = [one for one in questions if one.call.position == getattr(event, "position", None)]
                 return next(self.ask(AskHuman(tuple(asked or questions[:1]))))
@@ -241,13 +271,14 @@ class _Replay(Bookkeeping):
                 return drafts.invalid(call, bound.text) if isinstance(bound, Invalid) else drafts.call_started(call)
         return None
 
-    def _compare(self, event: ev.AnyEvent, now: CallModel) -> None:
+    def _compare(self, event: ev.AnyEvent, now: CallModel | Summarise) -> None:
         """Both requests, message by message, tool by tool."""
         asked = (_awake(self.then, at) for at in (event.at, self.then.state.at))
-        recorded = next(one for one in asked if isinstance(one, CallModel))
-        if difference := in_request(recorded, now, self.compared):
+        recorded = next(one for one in asked if isinstance(one, type(now)))
+        if difference := in_request(_request(recorded), _request(now), self.compared):
             raise self._differs(difference)
-        self.compared = len(now.messages)
+        if isinstance(now, CallModel):
+            self.compared = len(now.messages)
 
     # --- differences --------------------------------------------------------------------------------
 
@@ -272,6 +303,20 @@ def _awake(machine: Machine, at: float) -> Effect:
     """What the machine wants, once it has waited."""
     effect = machine.next(at)
     return machine.next(effect.until) if isinstance(effect, Sleep) else effect
+
+
+def _request(effect: CallModel | Summarise) -> CallModel:
+    return effect.request if isinstance(effect, Summarise) else effect
+
+
+def _as_known(today: ev.Settings, then: ev.Settings) -> ev.Settings:
+    """The settings of today, with what was looked up when the run began: the price, the window, the steps to expect."""
+    changes: dict[str, Any] = {"price": then.price}
+    if today.compaction is not None and then.compaction is not None:
+        changes["compaction"] = msgspec.structs.replace(
+            today.compaction, window=then.compaction.window, expected_steps=then.compaction.expected_steps
+        )
+    return msgspec.structs.replace(today, **changes)
 
 
 def _fields(event: ev.AnyEvent) -> dict[str, Any]:
