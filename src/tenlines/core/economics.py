@@ -1,4 +1,4 @@
-"""What steps cost, and when it pays to make a transcript smaller. Arithmetic on numbers: nothing knows of messages here.
+"""What steps cost, and when it pays to make a transcript smaller. Arithmetic on numbers, without messages.
 
 Theory. A request that holds `tokens` is paid in two parts: what its beginning has in common with the request before it
 is read from the provider's cache (`Rates.read`), the rest is new (`Rates.write`). Left alone, every step reads all that
@@ -22,7 +22,22 @@ from typing import NamedTuple
 
 import msgspec
 
+from tenlines.core.forecasts import TYPICAL_PRICE, forecast, total_input
 from tenlines.core.limits import Price
+
+__all__ = [
+    "LOOK_AGAIN",
+    "Cut",
+    "Decision",
+    "Rates",
+    "Situation",
+    "cheapest",
+    "decide",
+    "forecast",
+    "going_on",
+    "rates_of",
+    "total_input",
+]
 
 
 class Rates(NamedTuple):
@@ -65,7 +80,7 @@ class Cut(NamedTuple):
 
 
 class Decision(msgspec.Struct, frozen=True, gc=False):
-    """What a cut is worth, with both sides of the arithmetic, in the unit of the rates."""
+    """What a cut is worth: both sides of the arithmetic, in the unit of the rates. The difference is what it gains."""
 
     index: int
     """Which of the cuts, or -1 for none."""
@@ -77,21 +92,15 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
 
 LOOK_AGAIN = 1.05
 """`decide` is worth asking again when the next request would hold so many times what it held after the last decision.
-Whoever asks at every step gains next to nothing; in this way all looks at a run together cost a constant share of its
-work."""
+So all looks at a run together cost a constant share of its work; where growth is even, asking at every step would gain
+next to nothing."""
 
 NO_CUT = Decision(-1, 0.0, 0.0)
-
-_TYPICAL = Rates(0.1, 1.0, 5.0)
-"""In new input tokens. Most price lists take a tenth for a cached token and five times as much for one of output; a server
-of one's own takes time only, in proportions not far from these."""
 
 
 def rates_of(price: Price | None, tokens: int) -> Rates:
     """The rates of requests of about this size, in dollars a token; without a price, typical ones in input tokens."""
-    if price is None:
-        return _TYPICAL
-    now = price.at(tokens)
+    now = (price or TYPICAL_PRICE).at(tokens)
     read = now.input if now.cache_read is None else now.cache_read
     write = now.input if now.cache_write is None else now.cache_write
     return Rates(read / 1e6, write / 1e6, now.output / 1e6)
