@@ -87,8 +87,10 @@ def _beside_escape(text: str, at: int, forward: bool) -> int:
 def _is_joined(text: str, place: int) -> bool:
     """Whether the characters on both sides make one: at least where Unicode says so (UAX #29), and a little more."""
     before, after = text[place - 1], text[place]
+    if before < " ":
+        return before == "\r" and after == "\n"
     if after < "\u0300":
-        return before == "\u200d" or (before == "\r" and after == "\n") or _PREPENDED.match(before) is not None
+        return before == "\u200d" or _PREPENDED.match(before) is not None
     if _EXTENDS.match(after) or unicodedata.category(after)[0] == "M":
         return True
     if before == "\u200d" or unicodedata.combining(before) == _VIRAMA or _PREPENDED.match(before):
