@@ -95,7 +95,7 @@ def test_no_text_of_ordinary_length_gets_shorter_by_more_text(text: str, more: s
     assert estimate_text(text) <= estimate_text(text + more) <= estimate_text(text) + estimate_text(more)
 
 
-@given(st.sampled_from([PROSE, ROWS, CHINESE, "\ud800 half a pair "]), st.integers(10, 3_000))
+@given(st.sampled_from([PROSE, ROWS, CHINESE, "\ud800 is half a pair "]), st.integers(10, 3_000))
 def test_a_long_text_is_estimated_by_its_length_times_what_it_is_made_of(sentence: str, times: int) -> None:
     once = estimate_text(sentence * 10) / 10
     assert 0.85 < estimate_text(sentence * times) / (once * times) < 1.15
@@ -104,10 +104,7 @@ def test_a_long_text_is_estimated_by_its_length_times_what_it_is_made_of(sentenc
 @given(st.text(max_size=2_000))
 def test_an_estimate_is_a_fifth_of_a_token_to_one_for_each_byte(text: str) -> None:
     size = len(text.encode("utf-8", "surrogatepass"))
-    if len(text) <= 512:
-        assert size / 5 <= estimate_text(text) <= size + 1
-    else:  # read in part
-        assert len(text) / 5 <= estimate_text(text) <= 2 * size
+    assert size / 5 <= estimate_text(text) <= size + 1
 
 
 def test_english_is_about_a_quarter_of_a_token_for_each_character_however_long_it_is() -> None:
