@@ -23,6 +23,7 @@ from tenlines.core.events import AnyEvent, Settings
 from tenlines.core.history import mend
 from tenlines.core.limits import Limits
 from tenlines.core.machine import Machine
+from tenlines.core.outcomes import READ_RESULT
 from tenlines.core.prefix import beginning_change
 from tenlines.core.result import PendingCall, RunResult
 from tenlines.core.state import Phase, State
@@ -43,7 +44,6 @@ from tenlines.tools.load import as_tools
 from tenlines.tools.policy import as_policy, settle
 from tenlines.wire.plain import read_history, read_messages
 
-READ_RESULT = "read_result"
 History: TypeAlias = Iterable[Message | Mapping[str, Any]]
 
 

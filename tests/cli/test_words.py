@@ -77,7 +77,7 @@ ALL = Limits(steps=3, tool_calls=2, tokens=5000, dollars=0.5, seconds=30)
         ("model_error", "status 500", "tenlines resume abc"),
         ("empty_reply", "", "tenlines resume abc"),
         ("truncated_reply", "", "tenlines resume abc"),
-        ("context_overflow", "", ""),
+        ("context_overflow", "", "tenlines resume abc --compact"),
         ("journal_error", "", "tenlines resume abc"),
     ],
 )

@@ -13,7 +13,14 @@ from tenlines.core.limits import Left, Limits
 OUTCOME_STYLE = {"ok": "green", "tool_error": "red", "timeout": "red", "in_doubt": "bold red"}
 """All other outcomes are yellow: nothing ran, and the model was told."""
 
-REMARK_STYLE = {"note": "magenta", "warning": "yellow", "failed": "yellow", "cancel": "yellow"}
+REMARK_STYLE = {
+    "note": "magenta",
+    "warning": "yellow",
+    "failed": "yellow",
+    "cancel": "yellow",
+    "cut": "cyan",
+    "cache": "yellow",
+}
 REMARK_WORD = {
     "note": "told the model",
     "warning": "warning",
@@ -23,6 +30,8 @@ REMARK_WORD = {
     "cancel": "cancel",
     "resumed": "resumed",
     "undo": "undo requested",
+    "cut": "transcript cut",
+    "cache": "not in the provider's cache any more",
 }
 LOW = 0.25
 """A limit of which less than this part is left is shown in yellow."""
@@ -34,8 +43,8 @@ def step_heading(step: StepView, dot: str) -> Text:
     facts = [] if step.seconds is None else [words.duration(step.seconds)]
     if step.reply is not None:
         facts.append(words.tokens(step.reply.usage))
-        if step.reply.dollars is not None:
-            facts.append(words.dollars(step.reply.dollars))
+        if step.dollars:
+            facts.append(words.dollars(step.dollars))
     return line.append("".join(f" {dot} {fact}" for fact in facts), "dim")
 
 

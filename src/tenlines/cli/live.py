@@ -107,6 +107,10 @@ class LiveView:
                 self._line(Text(f"{one_line(view.name, 60)} came back late: {one_line(view.late)}", "yellow"), 2)
             case ev.ApprovalAsked() | ev.ApprovalGiven() | ev.CallReconciled() | ev.CallUndone():
                 self._said_of_call(event)
+            case ev.SummaryStarted():
+                self.picture = Picture((Activity("the model is summing up what was done so far", event.at),))
+            case ev.SummaryEnded():
+                self.picture = Picture()
             case ev.UndoStarted(step=step, position=position):
                 view = self.story.call(step, position)
                 self.picture = Picture((Activity(f"undoing {words.call(view.name, view.arguments)}", event.at),))

@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias, TypeVar
 
 import typer
 
 from tenlines.core.limits import Limits, Price
 from tenlines.errors import ConfigError, JournalError, RunNotFound
 from tenlines.ports import Journal, RunSummary
+
+if TYPE_CHECKING:
+    from tenlines.core.context import Compaction, Strategy
 
 # --- options ------------------------------------------------------------------------------------------
 
@@ -42,6 +45,28 @@ MaxTokens: TypeAlias = Annotated[
 ]
 MaxDollars: TypeAlias = Annotated[
     str | None, typer.Option("--max-dollars", metavar="X", help="Money; needs a known price (--price).")
+]
+PriceFile: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--prices", metavar="FILE.toml", help="Prices of your own, by model. [$TENLINES_PRICES]"),
+]
+Compact: TypeAlias = Annotated[
+    bool,
+    typer.Option("--compact", help="Make the transcript smaller when that pays, or the model's window is nearly full."),
+]
+CompactAt: TypeAlias = Annotated[
+    int | None,
+    typer.Option("--compact-at", metavar="TOKENS", min=1, help="The same, and whenever a request would hold more."),
+]
+CompactBy: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--compact-by", metavar="HOW", help="elide, drop, summarise, the preferred one first. [elide,summarise]"
+    ),
+]
+Window: TypeAlias = Annotated[
+    int | None,
+    typer.Option("--window", metavar="TOKENS", min=1, help="What the model takes in, where the list does not know it."),
 ]
 Timeout: TypeAlias = Annotated[
     str | None, typer.Option("--timeout", metavar="SECONDS", help="Time that the run is worked on.")
@@ -211,6 +236,24 @@ def read_price(text: str | None) -> Price | None:
             f"--price must be IN/OUT or IN/OUT/CACHED in dollars per million tokens, as in 0.25/2; got {text!r}"
         )
     return Price(input=numbers[0], output=numbers[1], cache_read=numbers[2] if len(numbers) == 3 else None)
+
+
+def read_compaction(compact: bool, at: int | None, by: str | None, window: int | None) -> Compaction | None:
+    """When and how the transcript is made smaller; None where nothing was said of it.
+
+    Raises:
+        ConfigError: A way of doing it is unknown.
+    """
+    if not (compact or at or by or window):
+        return None
+    import msgspec
+
+    from tenlines.core.context import Compaction
+
+    known: tuple[Strategy, ...] = ("elide", "drop", "summarise")
+    given = None if by is None else [one_of("--compact-by", one.strip(), known) for one in by.split(",")]
+    chosen = Compaction(at=at, window=window)
+    return chosen if given is None else msgspec.structs.replace(chosen, strategies=tuple(given))
 
 
 # --- journals and runs --------------------------------------------------------------------------------

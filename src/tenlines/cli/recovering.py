@@ -143,7 +143,9 @@ def _resumed(store: Journal, story: Story, given: Given, control: Control, model
     if given.say is not None:
         control.say(given.say)
     limits = given.limits.over(story.machine.state.limits)
-    return agent.resume_sync(story.start.run_id, limits=limits, control=control, raise_on_stop=False)
+    return agent.resume_sync(
+        story.start.run_id, limits=limits, control=control, compaction=given.compaction, raise_on_stop=False
+    )
 
 
 def _outcome(result: RunResult, was_undoing: bool) -> Recovered:

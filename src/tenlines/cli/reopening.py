@@ -7,13 +7,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tenlines.cli import options as opt
+from tenlines.core.outcomes import READ_RESULT
 from tenlines.errors import ConfigError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from tenlines.cli.story import Story
+    from tenlines.core.context import Compaction
     from tenlines.core.events import ToolSpec
+    from tenlines.core.state import State
     from tenlines.ports import Model
     from tenlines.tools import Tool
 
@@ -29,11 +32,12 @@ class Given(NamedTuple):
     say: str | None = None
     take_over: bool = False
     journal: str | None = None
+    compaction: Compaction | None = None
 
     @property
     def is_nothing(self) -> bool:
         """Whether the run goes on just as it is."""
-        return self[:6] == (opt.NONE_GIVEN, None, (), (), (), None)
+        return self[:6] == (opt.NONE_GIVEN, None, (), (), (), None) and self.compaction is None
 
 
 def model_of(story: Story, named: str | None, console: Console | None) -> Model:
@@ -61,9 +65,14 @@ def tools_of(story: Story, given: Given) -> list[Any]:
     """
     from tenlines.cli.guarding import guard
 
-    specs = story.machine.state.specs
+    specs = own_specs(story.machine.state)
     marked = {spec.name for spec in specs if spec.approve}
     return guard(plain_tools(specs, given.tools), given.ask, given.deny, marked)
+
+
+def own_specs(state: State) -> tuple[ToolSpec, ...]:
+    """The tools that somebody brought: all but the built-in one."""
+    return tuple(spec for spec in state.specs if not (state.settings.read_results and spec.name == READ_RESULT))
 
 
 def plain_tools(specs: Sequence[ToolSpec], files: Sequence[str]) -> list[Tool[..., object]]:
@@ -79,7 +88,7 @@ def plain_tools(specs: Sequence[ToolSpec], files: Sequence[str]) -> list[Tool[..
 
 def gone(story: Story, tools: Sequence[Any]) -> str:
     """What to say of tools that the run had and that are not there; "" where all are."""
-    missing = {spec.name for spec in story.machine.state.specs} - {one.spec.name for one in tools}
+    missing = {spec.name for spec in own_specs(story.machine.state)} - {one.spec.name for one in tools}
     return f"tools that the run had and that are gone: {', '.join(sorted(missing))}" if missing else ""
 
 

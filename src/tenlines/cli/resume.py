@@ -40,6 +40,10 @@ def resume(
     max_dollars: opt.MaxDollars = None,
     timeout: opt.Timeout = None,
     last_words: opt.LastWords = False,
+    compact: opt.Compact = False,
+    compact_at: opt.CompactAt = None,
+    compact_by: opt.CompactBy = None,
+    window: opt.Window = None,
     journal: opt.JournalName = None,
     json: opt.Json = False,
     quiet: opt.Quiet = False,
@@ -65,6 +69,7 @@ def resume(
       tenlines resume k2v9 --max-steps 40
       tenlines resume k2v9 --say "Use the archive, the live system is down."
       tenlines resume k2v9 --timeout none --model openai:gpt-5-mini
+      tenlines resume k2v9 --compact
       tenlines resume --all --parallel 4
     """
     from tenlines.cli.reopening import Given
@@ -73,6 +78,7 @@ def resume(
     limits = opt.GivenLimits(max_steps, max_tool_calls, max_tokens, max_dollars, timeout, last_words)
     limits.over(Limits())  # a wrong number is reported before anything is opened
     given = Given(limits, model, tuple(tools or ()), tuple(ask or ()), tuple(deny or ()), say, take_over, journal)
+    given = given._replace(compaction=opt.read_compaction(compact, compact_at, compact_by, window))
     output = opt.Output(json, quiet, stream)
     if (run is None) != all_:
         raise ConfigError("name one run, as in `tenlines resume last`, or all that crashed: `tenlines resume --all`")
@@ -114,7 +120,9 @@ def go_on(store: Journal, run_id: str, given: Given, output: opt.Output) -> int:
         limits = given.limits.over(story.machine.state.limits)
         return here.drive(
             agent,
-            lambda: agent.resume_sync(run_id, limits=limits, control=here.control, raise_on_stop=False),
+            lambda: agent.resume_sync(
+                run_id, limits=limits, control=here.control, compaction=given.compaction, raise_on_stop=False
+            ),
             given.journal,
         )
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from tenlines.cli import options as opt
 from tenlines.cli.words import command
+from tenlines.errors import ConfigError
 
 if TYPE_CHECKING:
     from tenlines.agent import Agent
+    from tenlines.core.events import Settings
     from tenlines.core.result import RunResult
     from tenlines.drivers.control import Control
 
@@ -25,6 +28,9 @@ PriceText = Annotated[
 ]
 Parallel = Annotated[
     int, typer.Option("--parallel", metavar="N", min=1, max=100, help="Read-only calls of one reply that run at once.")
+]
+ReadResults = Annotated[
+    bool, typer.Option("--read-results", help="Let the model read what was cut from results. [on where --compact is]")
 ]
 SessionName = Annotated[
     str | None,
@@ -68,6 +74,12 @@ def run(
     max_dollars: opt.MaxDollars = None,
     timeout: opt.Timeout = None,
     price: PriceText = None,
+    prices: opt.PriceFile = None,
+    compact: opt.Compact = False,
+    compact_at: opt.CompactAt = None,
+    compact_by: opt.CompactBy = None,
+    window: opt.Window = None,
+    read_results: ReadResults = False,
     last_words: opt.LastWords = False,
     parallel: Parallel = 8,
     ask: opt.AskFor = None,
@@ -93,11 +105,12 @@ def run(
     \b
     Examples:
       tenlines run "Where is order 1042?" --tools orders.py
-      tenlines run "Sum up this log" --model openai:gpt-5-mini --max-dollars 0.05 --price 0.25/2
+      tenlines run "Sum up this log" --model openai:gpt-5-mini --max-dollars 0.05
       tenlines run "Tidy the list" --tools files.py --max-steps 8 --timeout 120 > answer.txt
       echo "Who wrote this?" | tenlines run - --model http://127.0.0.1:8080/v1
       tenlines run "Count the files" --tools files.py --json | jq .type
       tenlines run "Tidy the shop" --tools shop.py --ask 'delete_*' --deny pay
+      tenlines run "Read all of it" --tools files.py --max-steps 60 --compact
       tenlines run "And the day after?" --session trip
 
     \b
@@ -127,6 +140,8 @@ def run(
     settings = Settings(
         limits=given.over(Limits()) or Limits(),
         price=opt.read_price(price),
+        compaction=opt.read_compaction(compact, compact_at, compact_by, window),
+        read_results=read_results,
         max_parallel=parallel,
         on_stop=opt.one_of("--on-stop", on_stop, ("keep", "undo")),
         on_in_doubt=opt.one_of("--on-in-doubt", on_in_doubt, ("tell", "ask")),
@@ -134,17 +149,39 @@ def run(
     )
     said = read_task(task)
     with seat(opt.Output(json, quiet, stream)) as here:
+        chosen = make_model(choose_model(model, here.tell), here.console)
         agent = Agent(
-            make_model(choose_model(model, here.tell), here.console),
+            chosen,
             guard(load_files(tools or []), ask or (), deny or ()),
             instructions=instructions,
-            settings=settings,
+            settings=_priced(settings, chosen.name, prices, here.clock.now()),
             journal=open_journal(journal, durability=_durability(durability)),
             observers=here.observers,
             clock=here.clock,
         )
         code = here.drive(agent, lambda: _begin(agent, said, session, here.control, journal), journal)
     raise typer.Exit(code)
+
+
+def _priced(settings: Settings, model: str, file: str | None, now: float) -> Settings:
+    """The settings with what a file of prices says of the model.
+
+    Raises:
+        ConfigError: The file is not there, or is not one of prices.
+    """
+    if file is None:
+        return settings
+    from msgspec.structs import replace
+
+    from tenlines.prices import price_of, window_of
+
+    path = Path(file)
+    if not path.is_file():
+        raise ConfigError(f"--prices {file}: there is no such file")
+    compaction = settings.compaction
+    if compaction is not None and compaction.window is None:
+        settings = replace(settings, compaction=replace(compaction, window=window_of(model, path)))
+    return settings if settings.price is not None else replace(settings, price=price_of(model, now, path))
 
 
 def _durability(text: str | None) -> Literal["process", "power"] | None:
@@ -160,7 +197,7 @@ def _begin(agent: Agent, task: str, session: str | None, control: Control, journ
     """
     if session is None:
         return agent.run_sync(task, control=control, raise_on_stop=False)
-    from tenlines.errors import ConfigError, SessionBusy
+    from tenlines.errors import SessionBusy
     from tenlines.session import Session
 
     try:
@@ -185,8 +222,6 @@ def read_task(typed: str) -> str:
     Raises:
         ConfigError: It is empty or no text.
     """
-    from tenlines.errors import ConfigError
-
     if typed == "-":
         if sys.stdin.isatty():
             typer.echo("Write the task; end with Ctrl-D on a line of its own.", err=True)

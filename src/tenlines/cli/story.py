@@ -11,12 +11,15 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from tenlines.cli.owners import described
-from tenlines.cli.words import limits_words
+from tenlines.cli.words import cut_words, limits_words
 from tenlines.core import events as ev
+from tenlines.core import metering
 from tenlines.core.machine import Machine
 from tenlines.core.transcript import File, Image, Json, Note, Part, Reply, Text, User
 
-RemarkKind: TypeAlias = Literal["note", "warning", "said", "failed", "limits", "cancel", "resumed", "undo"]
+RemarkKind: TypeAlias = Literal[
+    "note", "warning", "said", "failed", "limits", "cancel", "resumed", "undo", "cut", "cache"
+]
 
 Place: TypeAlias = tuple[int, int]
 """Step and position of a call."""
@@ -78,6 +81,8 @@ class StepView:
     failed: bool = False
     """A request of this step failed; a remark says why."""
     reply: Reply | None = None
+    dollars: float | None = None
+    """What the reply cost; None where nobody knows."""
     calls: list[CallView] = field(default_factory=list)
 
     @property
@@ -114,6 +119,8 @@ class Story:
         self._step: StepView | None = None
         self._calls: dict[Place, CallView] = {}
         self._messages = self._warnings = 0
+        self._was_cut = False
+        """The transcript was cut since the last request, which is told already."""
 
     def take(self, event: ev.AnyEvent) -> list[Remark]:
         """Add one event; the remarks that it brought are also returned."""
@@ -166,6 +173,9 @@ class Story:
 
     def _note_step(self, event: ev.StepStarted | ev.ModelReplied) -> None:
         if isinstance(event, ev.StepStarted):
+            if event.changed and not self._was_cut:
+                self._add("cache", event.at, event.changed)
+            self._was_cut = False
             if self._step is not None and self._step.reply is None:
                 self._step.asked_at = event.at  # the same step, asked again
             else:
@@ -174,6 +184,7 @@ class Story:
             return
         assert self._step is not None
         step, self._step.reply, self._step.replied_at = self._step, event.reply, event.at
+        step.dollars = metering.dollars(self.machine.state, event.reply.usage, event.reply.dollars)
         for position, asked in enumerate(event.reply.calls):
             view = CallView(event.step, position, asked.name, asked.arguments, event.at)
             step.calls.append(view)
@@ -210,6 +221,9 @@ class Story:
             case ev.CancelRequested(mode=mode, reason=reason):
                 how = "stop after what is running" if mode == "drain" else "stop at once"
                 self._add("cancel", event.at, f"{how}: {reason}" if reason else how)
+            case ev.ContextCompacted():
+                self._messages, self._was_cut = len(self.machine.state.messages), True
+                self._add("cut", event.at, cut_words(event))
             case ev.RunResumed(owner=owner):
                 self._step, self.end, self.owner = None, None, owner
                 self._add("resumed", event.at, _by(described(owner)))

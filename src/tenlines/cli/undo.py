@@ -83,10 +83,10 @@ def undo(
 
 
 def _tools(story: Story, files: Sequence[str]) -> list[Any]:
-    from tenlines.cli.reopening import plain_tools
+    from tenlines.cli.reopening import own_specs, plain_tools
 
     state = story.machine.state
-    return list(plain_tools(state.specs, files)) if state.acted else []
+    return list(plain_tools(own_specs(state), files)) if state.acted else []
 
 
 def _plan(story: Story, tools: Sequence[Any]) -> Plan:

@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Callable, Sequence
 
 from tenlines.cli.screen import clean, one_line
+from tenlines.core.events import ContextCompacted
 from tenlines.core.limits import Left, Limits
 from tenlines.core.outcomes import parse_arguments
 from tenlines.core.result import RunResult
@@ -77,6 +78,24 @@ def limits_words(limits: Limits) -> str:
     return words or "none"
 
 
+STRATEGY = {
+    "elide": "old results were left out",
+    "drop": "old exchanges were dropped",
+    "summarise": "a summary stands for what was done",
+}
+WHY = {"pays": "", "window": "the model's window is nearly full; ", "asked": "it was longer than was asked for; "}
+
+
+def cut_words(event: ContextCompacted) -> str:
+    """What a cut did, why, and both sides of its arithmetic."""
+    sums = event.arithmetic
+    show = dollars if sums.unit == "dollars" else lambda amount: f"{amount:,.0f} tokens' worth"
+    return (
+        f"{STRATEGY[event.strategy]}, from about {sums.tokens_before:,} to {sums.tokens_after:,} tokens; "
+        f"{WHY[sums.why]}saves {show(sums.saves)} over {sums.steps:.0f} steps and costs {show(sums.costs)}"
+    )
+
+
 def totals(result: RunResult, seconds: float) -> str:
     """Everything that a run used, in one line."""
     usage = result.usage
@@ -87,6 +106,8 @@ def totals(result: RunResult, seconds: float) -> str:
         parts.append(f"{count(usage.unmetered, 'reply').replace('replys', 'replies')} without token counts")
     if result.dollars:
         parts.append(dollars(result.dollars))
+    elif result.dollars is None and usage.total:
+        parts.append("price unknown")
     if result.retries:
         parts.append(f"{result.retries} retried")
     return " · ".join([*parts, duration(seconds)])
@@ -177,6 +198,6 @@ _ADVICE: dict[str, tuple[str, Sequence[str] | None]] = {
     "cancelled": ("go on where it stopped", ()),
     "empty_reply": ("try again, or add --model NAME to ask another model", ()),
     "truncated_reply": ("go on from where the reply was cut off", ()),
-    "context_overflow": ("give it a smaller task, or tools that return less (@tool(max_result=...))", None),
+    "context_overflow": ("cut what is old and go on; or let tools return less (@tool(max_result=...))", ("--compact",)),
     "journal_error": ("make the journal writable again, then go on", ()),
 }

@@ -117,9 +117,13 @@ def _type_words(schema: object) -> str:
     return "any"
 
 
+READ_RESULT = "read_result"
+"""The built-in tool with which a model reads a result again."""
+
+
 def cut_short(key: str) -> str:
     """Said behind a result that was cut, where the model can read it again."""
-    return f'(The rest can be read with read_result(key="{key}").)'
+    return f'(The rest can be read with {READ_RESULT}(key="{key}").)'
 
 
 def unknown_tool(asked: str, known: tuple[str, ...]) -> str:
