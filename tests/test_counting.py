@@ -7,6 +7,7 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -241,7 +242,7 @@ def test_a_request_to_a_local_server_takes_what_its_chat_template_makes_of_it(
         messages.append(Result("a", WEATHER.name, "ok", (Text("18 degrees, and no wind."),)))
     counted = count_request(known("local"), messages, [WEATHER])
     say(f"counted {counted} tokens of a request that is {true}")
-    assert 0.95 < counted / true < 1.15
+    assert 0.95 < counted / true < 1.05
 
 
 def test_everything_that_is_sent_is_counted() -> None:
@@ -342,3 +343,17 @@ def test_the_estimate_of_a_request_is_near_its_count() -> None:
         messages.append(Result(f"{number}", WEATHER.name, "ok", (Text(f"{number} degrees, and no wind."),)))
     counted = count_request(known("openai:gpt-5"), messages, ())
     assert 2 / 3 < counted / sum(map(estimate_tokens, messages)) < 1.5
+
+
+@pytest.mark.slow
+def test_the_benchmark_prints_its_tables_and_ordinary_texts_are_within_what_a_run_reserves(tmp_path: Path) -> None:
+    script, out = Path(__file__).parent.parent / "benchmarks" / "counting.py", tmp_path / "figures.json"
+    run = subprocess.run(
+        [sys.executable, str(script), "--quick", "--out", str(out)], capture_output=True, text=True, check=True
+    )
+    assert "More than 1.5 times the estimate" in run.stdout
+    report = json.loads(out.read_text())
+    assert len(report["ratios"]) > 35
+    beyond = [row["kind"] for row in report["ratios"] if row["o200k_base x"] > 1.5]
+    assert beyond == ["rare Chinese characters"]
+    assert [row["tokenizer"] for row in report["counting"]] == ["o200k_base"]

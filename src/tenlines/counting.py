@@ -196,7 +196,7 @@ def _written(value: JsonValue) -> str:
 _TOOL, _PROPERTIES, _PROPERTY, _VALUES, _VALUE, _TOOLS = 7, 3, 3, -3, 3, 12
 """Around a tool, its properties, each of them, the values of an enumeration, each of them, and all tools together:
 OpenAI's cookbook, as above."""
-_AS_JSON, _TOOLS_AS_JSON = ("qwen3", "llama3"), 110
+_AS_JSON, _TOOLS_AS_JSON = ("qwen3", "llama3"), 85
 """Models whose chat templates write tools as JSON, and what Qwen's says around them."""
 
 

@@ -128,6 +128,16 @@ def test_every_part_of_a_long_text_is_looked_at() -> None:
     assert estimate_text(digits + words) > 1.4 * estimate_text(words + words)
 
 
+@pytest.mark.parametrize("width", [12, 48, 64, 80, 100, 120, 128])
+def test_rows_of_one_width_are_looked_at_in_all_their_columns(width: int) -> None:
+    row = "the carrier has the parcel, " * 5
+    row = row[: width // 2] + "0123456789" * 7
+    row = row[: width - 1] + "\n"
+    of_a_few = estimate_text(row * (2_000 // width)) / (2_000 // width)
+    for times in (300, 1_000, 5_000):
+        assert 0.9 < estimate_text(row * times) / times / of_a_few < 1.1
+
+
 def test_an_image_is_not_taken_for_free() -> None:
     assert 1_000 <= estimate_tokens(User((Image("image/png", b""),))) < 2_000
 
