@@ -42,6 +42,7 @@ from tenlines.past import Past, whole_result
 from tenlines.ports import CallContext, Clock, Delta, Journal, Model, Observer, Policy, SystemClock, ToolPort
 from tenlines.tools.load import as_tools
 from tenlines.tools.policy import as_policy, settle
+from tenlines.tools.reading import ReadResult
 from tenlines.wire.plain import read_history, read_messages
 
 History: TypeAlias = Iterable[Message | Mapping[str, Any]]
@@ -415,8 +416,6 @@ class Agent:
         """The tools of one run."""
         if not read_results:
             return self.tools
-        from tenlines.tools.reading import ReadResult
-
         return {**self.tools, READ_RESULT: ReadResult(partial(whole_result, self.journal, machine))}
 
     def _specs(self, tools: Mapping[str, ToolPort]) -> tuple[ev.ToolSpec, ...]:

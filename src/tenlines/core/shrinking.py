@@ -187,7 +187,7 @@ def _as_cut(state: State, ground: _Ground, span: Span) -> Cut:
         max(0.0, now - span.tokens * ground.scale + left),
         1.0 if span.strategy != "elide" else 1.0 - span.left / max(1, span.tokens),
         float(question),
-        float(span.left) if summary else 0.0,
+        float(ground.compaction.summary_tokens) if summary else 0.0,
     )
 
 
