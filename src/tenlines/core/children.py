@@ -7,7 +7,7 @@ its late end says more.
 
 from __future__ import annotations
 
-from tenlines.core.limits import Left, Limits, Reservation, Spent
+from tenlines.core.limits import NOTHING, Left, Limits, Reservation, Spent
 from tenlines.core.state import Exchange, OpenCall, State, seconds_left
 from tenlines.errors import InvalidEvent
 
@@ -60,6 +60,7 @@ def hold(state: State, one: OpenCall, given: Left | None) -> None:
     release(state, one)
     one.allowance = given
     state.account.held = _plus(state.account.held, given)
+    state.account.holders += 1
 
 
 def release(state: State, one: OpenCall) -> None:
@@ -68,6 +69,10 @@ def release(state: State, one: OpenCall) -> None:
         return
     held, given = state.account.held, one.allowance
     one.allowance = None
+    state.account.holders -= 1
+    if not state.account.holders:
+        state.account.held = NOTHING  # exactly: sums of dollars leave a rest
+        return
     state.account.held = Left(
         _less(held.steps, given.steps),
         _less(held.tool_calls, given.tool_calls),

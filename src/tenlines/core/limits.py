@@ -210,6 +210,8 @@ class Account(msgspec.Struct):
     """What the runs under its calls have used, beside the run's own use above."""
     held: Left = NOTHING
     """What is set aside for calls that may still spend it."""
+    holders: int = 0
+    """How many such calls there are."""
 
     @property
     def tokens(self) -> int:
