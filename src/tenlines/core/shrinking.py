@@ -216,5 +216,5 @@ def _with_summary(state: State, ground: _Ground, why: Why) -> Compact:
     assert state.cuts.summary is not None
     start, end, text = state.cuts.summary
     span = Span("summarise", start, end, sum(ground.sizes[start:end]), estimate_tokens(Note(text, summary=True)))
-    decision = cheapest(ground.situation, [_as_cut(state, ground, span)])
-    return _compact(state, ground, span, decision, why, text)
+    cut = _as_cut(state, ground, span)._replace(written=float(span.left))
+    return _compact(state, ground, span, cheapest(ground.situation, [cut]), why, text)
