@@ -12,11 +12,13 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from tenlines.core.transcript import JsonObject
 from tenlines.errors import ConfigError
-from tenlines.models.session import TIMEOUT_S, ModelClient, no_key
+from tenlines.models.session import TIMEOUT_S, ModelClient, checked_compact_at, no_key
 from tenlines.models.stainless import Clients, OwnClients, StainlessTransport, anthropic_sdk
 from tenlines.ports import Clock
 from tenlines.wire.anthropic.format import FORMAT
+from tenlines.wire.anthropic.requests import COMPACTION_BETA, LEAST_COMPACT_AT, needs_compaction_beta
 from tenlines.wire.openai_chat.compatible import profile_for_address
 from tenlines.wire.profile import Profile, Target
 
@@ -40,6 +42,8 @@ class Anthropic(ModelClient):
         max_tokens: Most output tokens of a reply, where the run itself sets no limit.
         effort: How much the model shall think (`low`, `medium`, `high`, ...); None leaves it to the model.
         temperature: Sampling temperature, from 0; None leaves it to the server. The newest models take none.
+        compact_at: Input tokens, 50,000 or more, from which on the provider summarises by itself what stands before;
+            None leaves it as it is. `docs/models.md` says when to use it.
         profile: What the server demands; None takes what is known of the model.
         name: How the model is called in the journal.
         timeout_s: Seconds of silence after which a request is given up. A nearer deadline of the run wins.
@@ -47,7 +51,7 @@ class Anthropic(ModelClient):
 
     Raises:
         MissingExtra: The `anthropic` package is not installed.
-        ConfigError: There is no key.
+        ConfigError: There is no key, or the model does not compact by itself.
     """
 
     def __init__(
@@ -61,6 +65,7 @@ class Anthropic(ModelClient):
         max_tokens: int | None = None,
         effort: str | None = None,
         temperature: float | None = None,
+        compact_at: int | None = None,
         profile: Profile | None = None,
         name: str | None = None,
         timeout_s: float = TIMEOUT_S,
@@ -69,18 +74,32 @@ class Anthropic(ModelClient):
         clients = _clients(model, client, async_client, base_url, api_key)
         host = urlsplit(clients.address).netloc
         name = name or (f"anthropic:{model}" if _is_genuine(host) else f"{clients.address}#{model}")
+        profile = profile or _profile(host, model)
         target = Target(
-            profile=profile or _profile(host, model),
+            profile=profile,
             model=model,
             max_tokens=max_tokens,
             temperature=temperature,
             effort=effort,
+            compact_at=checked_compact_at(compact_at, profile, LEAST_COMPACT_AT),
         )
-        super().__init__(
-            StainlessTransport(clients, "/v1/messages"), FORMAT, target, name=name, timeout_s=timeout_s, clock=clock
-        )
+        transport = StainlessTransport(clients, "/v1/messages", _BetaHeader(clients))
+        super().__init__(transport, FORMAT, target, name=name, timeout_s=timeout_s, clock=clock)
 
 
+class _BetaHeader:
+    """The header of a request that needs a beta. The betas that the client asks for by itself stay in it."""
+
+    def __init__(self, clients: Clients) -> None:
+        self._theirs = clients.header(_BETA)
+
+    def __call__(self, body: JsonObject) -> dict[str, str]:
+        if not needs_compaction_beta(body):
+            return {}
+        return {_BETA: f"{self._theirs},{COMPACTION_BETA}" if self._theirs else COMPACTION_BETA}
+
+
+_BETA = "anthropic-beta"
 _CLOUDS = (".amazonaws.com", ".googleapis.com", ".azure.com")
 
 

@@ -15,7 +15,7 @@ import msgspec
 from tenlines.core.effects import CallModel
 from tenlines.core.transcript import JsonObject, JsonValue, Reply
 from tenlines.errors import ConfigError
-from tenlines.models.session import TIMEOUT_S, ModelClient, Session
+from tenlines.models.session import TIMEOUT_S, ModelClient, Session, checked_compact_at
 from tenlines.models.stainless import Clients, OwnClients, StainlessTransport, openai_sdk
 from tenlines.ports import Clock
 from tenlines.wire import constrained
@@ -23,6 +23,7 @@ from tenlines.wire.format import Format, StreamDecoder
 from tenlines.wire.openai_chat.compatible import profile_for_address
 from tenlines.wire.openai_chat.format import FORMAT as CHAT
 from tenlines.wire.openai_responses.format import FORMAT as RESPONSES
+from tenlines.wire.openai_responses.profiles import LEAST_COMPACT_AT
 from tenlines.wire.profile import Profile, Target
 
 if TYPE_CHECKING:
@@ -56,12 +57,14 @@ class OpenAICompatible(ModelClient):
         max_tokens: Most output tokens of a reply, where the run itself sets no limit.
         temperature: Sampling temperature, from 0; None leaves it to the server.
         reasoning_effort: As OpenAI's parameter (`low`, `medium`, `high`, ...); None leaves it to the server.
+        compact_at: Tokens from which on the server summarises by itself what stands before (Responses, of OpenAI's
+            own models); None leaves it as it is. `docs/models.md` says when to use it.
         timeout_s: Seconds of silence after which a request is given up. A nearer deadline of the run wins.
         clock: Tells how far the deadline is.
 
     Raises:
         MissingExtra: The `openai` package is not installed.
-        ConfigError: There is no key, or an option is unknown.
+        ConfigError: There is no key, an option is unknown, or the server has no such thing.
     """
 
     def __init__(
@@ -79,6 +82,7 @@ class OpenAICompatible(ModelClient):
         max_tokens: int | None = None,
         temperature: float | None = None,
         reasoning_effort: str | None = None,
+        compact_at: int | None = None,
         timeout_s: float = TIMEOUT_S,
         clock: Clock | None = None,
     ) -> None:
@@ -88,12 +92,14 @@ class OpenAICompatible(ModelClient):
         host = urlsplit(clients.address).netloc
         self.api = _api(api, protocol, host, model)
         format: Format = RESPONSES if self.api == "responses" else CHAT
+        profile = profile or _profile(format, host, model)
         target = Target(
-            profile=profile or _profile(format, host, model),
+            profile=profile,
             model=model,
             max_tokens=max_tokens,
             temperature=temperature,
             effort=reasoning_effort,
+            compact_at=checked_compact_at(compact_at, profile, LEAST_COMPACT_AT),
         )
         name = name or (f"openai:{model}" if _is_openai(host) else f"{clients.address}#{model}")
         self.protocol, transport = protocol, StainlessTransport(clients, _PATHS[self.api])

@@ -20,7 +20,7 @@ from tenlines.errors import ConfigError, ConnectionFailed, MalformedReply, Provi
 from tenlines.ports import Clock, Delta, OnDelta, SystemClock
 from tenlines.wire.format import Format, Piece, Talk
 from tenlines.wire.guard import GuardedTalk
-from tenlines.wire.profile import Target
+from tenlines.wire.profile import Profile, Target
 from tenlines.wire.refusals import recognise
 
 TIMEOUT_S = 600.0
@@ -251,6 +251,23 @@ def no_key(model: str, *variables: str, why: str = "") -> ConfigError:
         f"{model} needs a key: set {' or '.join(variables)}, or pass api_key= or client=. Without one, use local (a "
         f"small model on this machine).{why}"
     )
+
+
+def checked_compact_at(compact_at: int | None, profile: Profile, least: int) -> int | None:
+    """The tokens from which on a provider compacts by itself, where it can do that.
+
+    Raises:
+        ConfigError: It cannot, or not from so few tokens on.
+    """
+    if compact_at is None:
+        return None
+    if not profile.has("compacts"):
+        raise ConfigError(
+            f"{profile.name} does not compact by itself (compact_at); Agent(compaction=True) does it with every model"
+        )
+    if type(compact_at) is not int or compact_at < least:
+        raise ConfigError(f"compact_at must be at least {least:,} tokens for {profile.name}, got {compact_at!r}")
+    return compact_at
 
 
 class _Hearing:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import weakref
-from collections.abc import AsyncGenerator, Generator, Iterator
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator
 from contextlib import aclosing, contextmanager
 from typing import Any, NamedTuple
 
@@ -66,10 +66,18 @@ def anthropic_sdk() -> Sdk:
 
 
 class StainlessTransport:
-    """Posts bodies to one path of an API (`tenlines.models.session.Transport`)."""
+    """Posts bodies to one path of an API (`tenlines.models.session.Transport`).
 
-    def __init__(self, clients: Clients, path: str) -> None:
-        self._clients, self._path = clients, path
+    Args:
+        clients: The SDK clients.
+        path: The path, behind their address.
+        headers: What a body needs beside the client's own headers.
+    """
+
+    def __init__(
+        self, clients: Clients, path: str, headers: Callable[[JsonObject], dict[str, str]] | None = None
+    ) -> None:
+        self._clients, self._path, self._headers = clients, path, headers
 
     @property
     def address(self) -> str:
@@ -120,7 +128,10 @@ class StainlessTransport:
 
     def _how(self, body: JsonObject, timeout_s: float) -> dict[str, Any]:
         timeout = self._clients.sdk.module.Timeout(timeout_s, connect=min(timeout_s, CONNECT_S))
-        return {"body": body, "cast_to": object, "options": {"timeout": timeout, "max_retries": 0}}
+        options: dict[str, Any] = {"timeout": timeout, "max_retries": 0}
+        if self._headers is not None:
+            options["headers"] = self._headers(body)
+        return {"body": body, "cast_to": object, "options": options}
 
     @contextmanager
     def _mapped(self) -> Iterator[None]:
@@ -164,6 +175,11 @@ class Clients:
     def has_async(self) -> bool:
         """Whether there is an asyncio client."""
         return self._async_client is not None
+
+    def header(self, name: str) -> str:
+        """A header that the client sends with every request, by its name in small letters; "" when it is not there."""
+        headers = (self.sync_client or self._async_client).default_headers
+        return next((text for key, text in headers.items() if key.lower() == name and isinstance(text, str)), "")
 
     async def async_client(self) -> Any:
         """The client for the running event loop."""

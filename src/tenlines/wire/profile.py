@@ -139,6 +139,8 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
         temperature: Sampling temperature; None leaves it to the server.
         effort: How much the model shall think (`low`, `high`, ...), for formats that have such a word; None leaves
             it to the server.
+        compact_at: Input tokens from which on the provider summarises what stands before by itself, where its profile
+            says that it can (`compacts`); None lets it leave everything as it is.
     """
 
     profile: Profile
@@ -146,6 +148,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     max_tokens: int | None = None
     temperature: float | None = None
     effort: str | None = None
+    compact_at: int | None = None
 
     def limit(self, asked: int | None) -> int | None:
         """Most output tokens of a request: as many as the run asks for, else as many as are set here."""

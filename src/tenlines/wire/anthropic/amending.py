@@ -8,14 +8,13 @@ from itertools import takewhile
 from msgspec.structs import replace
 
 from tenlines.core.transcript import JsonObject, JsonValue, Text
-from tenlines.wire.anthropic.blocks import server_call, server_result
+from tenlines.wire.anthropic.blocks import is_compaction, is_empty_compaction, server_call, server_result
 from tenlines.wire.anthropic.encoding import EMPTY_THINKING, SILENT_ERROR
 from tenlines.wire.anthropic.inspecting import (
     MOST_MARKS,
     MOST_STRICT,
     forcing_problem,
     has_empty_text,
-    is_compaction,
     is_long,
     is_misplaced,
     is_only_results,
@@ -103,8 +102,7 @@ def _stops_thinking(body: JsonObject, profile: Profile) -> bool:
             if isinstance(message, dict) and message.get("role") == "user" and not _has_results(message):
                 return False
             continue
-        content = message.get("content")
-        first = content[0] if isinstance(content, list) and content else None
+        first = next((block for block in items(message.get("content")) if not is_compaction(block)), None)
         return not (is_thinking(first) and looks_signed(first))
     return False
 
@@ -257,7 +255,7 @@ def _amend_block(block: Block, profile: Profile, changes: list[Change]) -> Block
         return None
     raw = block.raw
     if isinstance(raw, dict) and is_compaction(raw):
-        if raw.get("content") == "":
+        if is_empty_compaction(raw):
             changes.append(Change("EMPTY-TEXT", block.path, "Left out a compaction block without content."))
             return None
         if is_misplaced(raw, profile) and block.path not in _FIRST:

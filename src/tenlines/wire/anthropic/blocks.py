@@ -22,6 +22,21 @@ def text_block(text: str) -> JsonObject:
     return {"type": "text", "text": text}
 
 
+def is_compaction(block: JsonValue) -> bool:
+    """Whether a block summarises what stood before it, or says that this failed."""
+    return isinstance(block, dict) and block.get("type") == "compaction"
+
+
+def is_summary(block: JsonValue) -> bool:
+    """Whether a compaction block came to something: everything before it is read no more."""
+    return isinstance(block, dict) and is_compaction(block) and bool(block.get("content"))
+
+
+def is_empty_compaction(block: JsonValue) -> bool:
+    """Whether a summary is the empty text, which the provider refuses: one that failed has null for it (ANT-34)."""
+    return isinstance(block, dict) and is_compaction(block) and block.get("content") == ""
+
+
 def server_call(block: JsonValue) -> str:
     """The id of a call of a server's tool; "" for any other block."""
     if not isinstance(block, dict) or block.get("type") not in ("server_tool_use", "mcp_tool_use"):

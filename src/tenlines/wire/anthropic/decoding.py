@@ -10,7 +10,7 @@ from collections.abc import Callable
 from tenlines.core.outcomes import encodable, encodable_value
 from tenlines.core.transcript import JsonObject, JsonValue, Opaque, Reply, StopReason, ToolCall, Usage
 from tenlines.errors import MalformedReply
-from tenlines.wire.anthropic.blocks import PROVIDER, REASONING, text_block
+from tenlines.wire.anthropic.blocks import PROVIDER, REASONING, is_summary, text_block
 from tenlines.wire.endings import arguments_text, stop_of
 from tenlines.wire.errors import error_from
 from tenlines.wire.json_values import excerpt, items, string
@@ -80,6 +80,8 @@ def assemble(
     try:
         blocks = _Blocks(message.get("content"), own_name, remarks)
         stop = stop_of(message.get("stop_reason"), _STOPS, remarks)
+        if stop == "end" and blocks.is_summary:
+            stop = "pause"  # there was no answer yet, and a summary that is lost would be paid for again
         payload = blocks.payload(message, stop) if is_whole else None
         usage = decode_usage(message.get("usage"), remarks)
     except RecursionError as error:
@@ -143,6 +145,11 @@ class _Blocks:
     def text(self) -> str:
         """All text: blocks that follow one another are pieces of one text, others are apart."""
         return "\n\n".join(text for text in self._texts if text)
+
+    @property
+    def is_summary(self) -> bool:
+        """Whether there is nothing but the provider's own summary of what stood before."""
+        return bool(self._kept) and all(is_summary(one) for one in self._kept)
 
     def payload(self, message: JsonObject, stop: StopReason) -> JsonObject | None:
         """What has to go back as it came; None when text and calls say it all."""

@@ -19,7 +19,14 @@ from tenlines.core.transcript import (
     ToolCall,
     User,
 )
-from tenlines.wire.anthropic.blocks import REASONING, content_blocks, server_call, server_result, text_block
+from tenlines.wire.anthropic.blocks import (
+    REASONING,
+    content_blocks,
+    is_empty_compaction,
+    server_call,
+    server_result,
+    text_block,
+)
 from tenlines.wire.encoder import Encoder, own_payloads
 from tenlines.wire.ids import Ids, Names
 from tenlines.wire.json_values import items, string
@@ -208,6 +215,7 @@ class MessagesEncoder(Encoder):
             for block in blocks
             if not _is_text(block) or (_text(block) and (has_words or bool(_text(block).strip())))
         ]
+        kept = [block for block in kept if not is_empty_compaction(block)]
         if self._profile.has("signed"):
             kept = [block for block in kept if not _is_reasoning(block) or _is_signed(block)]
         while kept and not is_paused and _is_reasoning(kept[-1]):

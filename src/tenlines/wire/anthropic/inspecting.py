@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from tenlines.core.transcript import JsonObject, JsonValue, Text
-from tenlines.wire.anthropic.blocks import server_call, server_result
+from tenlines.wire.anthropic.blocks import is_compaction, is_empty_compaction, server_call, server_result
 from tenlines.wire.anthropic.rules import RULE
 from tenlines.wire.anthropic.thinking import is_thinking, looks_signed
 from tenlines.wire.dialects.problems import find
@@ -93,7 +93,7 @@ class Inspector(BaseInspector):
             return
         speaker = self._speaker
         is_due = last is speaker or (last.role == "user" and bool(last.of("result")))
-        first = speaker.blocks[0] if speaker is not None and speaker.blocks else None
+        first = next((block for block in speaker.blocks if not is_compaction(block.raw)), None) if speaker else None
         if self._is_manual and is_due and first is not None and first.kind != "reasoning":
             what = "thinking has a budget, and the last message of the assistant begins without any"
             yield _found("ANT-23", first.path, what)
@@ -124,7 +124,7 @@ class Inspector(BaseInspector):
     def _compaction(self, block: Block, *, is_first: bool) -> Iterator[Diagnostic]:
         if not isinstance(block.raw, dict):
             return
-        if block.raw.get("content") == "":
+        if is_empty_compaction(block.raw):
             yield _found("ANT-34", block.path, "the content of a compaction block is empty", "EMPTY-TEXT")
         if is_misplaced(block.raw, self._profile) and not is_first:
             yield _found("ANT-34", block.path, "a signed compaction block is not the first of the conversation")
@@ -234,11 +234,6 @@ def may_precede_system(before: Turn | None) -> bool:
 def lacks_thinking(turn: Turn) -> bool:
     """Whether an assistant message has calls and no thinking."""
     return bool(turn.role == "assistant" and turn.of("call") and not turn.of("reasoning"))
-
-
-def is_compaction(raw: JsonValue) -> bool:
-    """Whether a block summarises what stood before it."""
-    return isinstance(raw, dict) and raw.get("type") == "compaction"
 
 
 def is_misplaced(raw: JsonObject, profile: Profile) -> bool:

@@ -2,7 +2,8 @@
 
 A mark stands for everything before it. The provider looks for what it remembers at each mark and at up to 20 blocks
 before it, and takes four marks at most. So one mark stands behind what never changes (tools and system prompt), one
-at the very end, one where the request before this one ended, and one between the two when they are far apart.
+at the very end, one where the request before this one ended, and one between the two when they are far apart. None
+stands before a summary of the provider's own: it reads nothing of that any more.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from tenlines.core.transcript import JsonObject, JsonValue
+from tenlines.wire.anthropic.blocks import is_summary
 from tenlines.wire.json_values import items
 
 LOOK_BACK = 20
@@ -60,6 +62,8 @@ def _places(messages: list[JsonValue]) -> set[_Place]:
         has_replied = has_replied or role == "assistant"
         for index in range(len(content) - 1, -1, -1):
             place = _Place(at, index)
+            if is_summary(content[index]):
+                return set() if newest is None else {newest}
             if not _is_markable(content[index]):
                 pass
             elif newest is None:

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from tenlines.core.transcript import JsonObject, JsonValue
-from tenlines.wire.anthropic.blocks import REASONING
+from tenlines.wire.anthropic.blocks import REASONING, is_compaction
 from tenlines.wire.anthropic.models import default_max_tokens
+from tenlines.wire.json_values import items
 from tenlines.wire.profile import Profile, Target
 
 _OFF = ("none", "off", "disabled")
 _BUDGETS = {"minimal": 1_024, "low": 2_048, "medium": 8_192, "high": 12_288, "xhigh": 24_576, "max": 32_768}
 """Thinking tokens for an effort, for models that take a budget and no word."""
 _LEAST_BUDGET = 1_024
+
+COMPACTION_BETA = "compact-2026-01-12"
+"""The beta in which the provider summarises a conversation by itself, as its header names it."""
+LEAST_COMPACT_AT = 50_000
+"""Fewest input tokens at which it can be told to (the provider's page on compaction at a threshold)."""
 
 
 def max_tokens(target: Target, limit: int | None) -> int:
@@ -70,8 +76,8 @@ def lacks_thinking(messages: list[JsonValue]) -> bool:
     if len(messages) < 2 or not _has_result(messages[-1]):
         return False
     turn = messages[-2]
-    content = turn.get("content") if isinstance(turn, dict) else None
-    first = content[0] if isinstance(content, list) and content else None
+    content = items(turn.get("content")) if isinstance(turn, dict) else []
+    first = next((block for block in content if not is_compaction(block)), None)
     return not (isinstance(first, dict) and first.get("type") in REASONING)
 
 
@@ -79,6 +85,20 @@ def _has_result(message: JsonValue) -> bool:
     content = message.get("content") if isinstance(message, dict) else None
     first = content[0] if isinstance(content, list) and content else None
     return isinstance(first, dict) and first.get("type") == "tool_result"
+
+
+def context_management(compact_at: int) -> JsonObject:
+    """How the provider is told to summarise by itself. The reply goes on behind its summary."""
+    trigger: JsonObject = {"type": "input_tokens", "value": compact_at}
+    return {"edits": [{"type": "compact_20260112", "trigger": trigger}]}
+
+
+def needs_compaction_beta(body: JsonObject) -> bool:
+    """Whether a request asks for compaction, or carries a summary of an earlier one: both are in the beta alone."""
+    messages = (message for message in items(body.get("messages")) if isinstance(message, dict))
+    return "context_management" in body or any(
+        is_compaction(block) for message in messages for block in items(message.get("content"))
+    )
 
 
 def tool_choice(wanted: str, wire_name: str, *, may_force: bool) -> JsonObject:

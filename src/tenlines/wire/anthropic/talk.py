@@ -33,6 +33,8 @@ class Talk:
         body.update(thinking)
         if target.temperature is not None and not (profile.has("no-sampling") or "thinking" in thinking):
             body["temperature"] = target.temperature
+        if target.compact_at is not None:
+            body["context_management"] = requests.context_management(target.compact_at)
         if self._encoder.container:
             body["container"] = self._encoder.container
         if stream:

@@ -106,6 +106,8 @@ def assemble(items: Sequence[JsonValue], response: JsonObject, reading: Reading,
         pieces.take(item)
     usage = decode_usage(response.get("usage"), remarks)
     stop = _stop(response, pieces, remarks)
+    if stop == "end" and pieces.is_summary:
+        stop = "pause"  # there was no answer yet, and a summary that is lost would be paid for again
     written = usage.output if usage is not None else None
     if stop in ("end", "tool_calls") and reading.limit and written and written >= reading.limit:
         stop = "length"
@@ -136,6 +138,11 @@ class _Pieces:
         self.is_more_than_plain = False
         """Some item holds what text and calls do not tell."""
         self._own_name, self._remarks = own_name, remarks
+
+    @property
+    def is_summary(self) -> bool:
+        """Whether there is nothing but the server's own summary of what stood before."""
+        return bool(self.blocks) and all(isinstance(one, dict) and _is_summary(one) for one in self.blocks)
 
     def take(self, item: JsonValue) -> None:
         """The next item."""
@@ -188,6 +195,10 @@ class _Pieces:
             self._remarks.append(f"the call of {name!r} is incomplete")
         self.calls.append(ToolCall(encodable(call_id), name, encodable(arguments)))
         self.blocks.append(block)
+
+
+def _is_summary(item: JsonObject) -> bool:
+    return item.get("type") == "compaction" and bool(item.get("encrypted_content"))
 
 
 def _argument_text(arguments: JsonValue) -> str:

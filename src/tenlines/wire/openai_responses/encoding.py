@@ -129,7 +129,9 @@ class ItemEncoder(Encoder):
         return before + calls
 
     def _usable(self, blocks: list[JsonObject]) -> list[JsonObject]:
-        """Without reasoning that would be refused: what has nothing behind it, or is not encrypted where it must be."""
+        """Without what would be refused: a summary of the server's that came in part, reasoning that has nothing behind
+        it, or is not encrypted where it must be."""
+        blocks = [block for block in blocks if block.get("type") != "compaction" or block.get("encrypted_content")]
         while blocks and blocks[-1].get("type") == "reasoning":
             blocks = blocks[:-1]
         reasoning = [block for block in blocks if block.get("type") == "reasoning"]
@@ -237,6 +239,8 @@ def encode_request(
     body: JsonObject = {"model": target.model, "store": False}
     if target.profile.has("encrypted"):
         body["include"] = ["reasoning.encrypted_content"]
+    if target.compact_at is not None:
+        body["context_management"] = [{"type": "compaction", "compact_threshold": target.compact_at}]
     limit = target.limit(effect.max_output_tokens)
     if limit is not None:
         body["max_output_tokens"] = limit

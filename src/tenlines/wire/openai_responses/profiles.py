@@ -3,6 +3,7 @@
 Traits of the profiles of this format, beside the ids of the rules that the inspector looks for (`OAI-R-8`):
 
 - `encrypted`: reasoning goes back only encrypted, and has to be asked for so.
+- `compacts`: the server summarises a conversation by itself when it is asked to.
 - `limit.silent`: a reply that was cut at the limit of output tokens is called completed.
 """
 
@@ -16,6 +17,9 @@ from tenlines.wire.json_values import string
 from tenlines.wire.profile import Profile, Situation, family
 
 AS_OF = "2026-11-30"
+
+LEAST_COMPACT_AT = 1_000
+"""Fewest tokens at which such a server can be told to (`compact_threshold` in OpenAI's description of the API)."""
 
 _FAULTS: dict[Situation, str] = {
     "role.unknown": "OAI-R-1",
@@ -45,7 +49,7 @@ OPENAI = Profile(
     unique_ids="history",
     id_max=64,
     results="anywhere",
-    traits=_EVERYWHERE | {"encrypted", "OAI-R-7", "OAI-R-8", "OAI-R-9", "OAI-R-10", "OAI-R-11", "OAI-R-15"},
+    traits=_EVERYWHERE | {"encrypted", "compacts", *(f"OAI-R-{number}" for number in (7, 8, 9, 10, 11, 15))},
     carries=frozenset({"images", "files", "result_images", "result_files", "reasoning"}),
 )
 
