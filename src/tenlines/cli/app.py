@@ -11,6 +11,7 @@ from tenlines.cli.check import check
 from tenlines.cli.convert import convert
 from tenlines.cli.doctor import doctor
 from tenlines.cli.export import export
+from tenlines.cli.forecast import forecast
 from tenlines.cli.fork import fork
 from tenlines.cli.importing import import_
 from tenlines.cli.pending import pending
@@ -61,6 +62,7 @@ def tenlines(
       tenlines repair session.json -o mended.json
       tenlines convert session.json --to gemini -o request.json
       tenlines rules PAIR-MISSING
+      tenlines forecast --prompt 2000 --per-step 1000 --steps 20 --price 3/15
 
     \b
     Environment:
@@ -101,3 +103,4 @@ app.command(short_help="Say what a provider would refuse in a transcript.")(chec
 app.command(short_help="Mend a transcript, and show every change.")(repair)
 app.command(short_help="Write a transcript in another provider's format.")(convert)
 app.command(short_help="Explain the rules of providers' formats.")(rules)
+app.command(short_help="Say what a run will cost, before it is started.")(forecast)

@@ -220,7 +220,7 @@ def one_of(option: str, text: str, known: tuple[Choice, ...]) -> Choice:
 
 
 def read_price(text: str | None) -> Price | None:
-    """A price as a person writes it: `0.25/2`, or `0.25/2/0.025` with what cached input costs.
+    """A price as a person writes it: `3/15`, or `3/15/0.3/3.75` with what the cache costs to read and to write.
 
     Raises:
         ConfigError: It is written in another way.
@@ -231,11 +231,13 @@ def read_price(text: str | None) -> Price | None:
         numbers = [float(piece) for piece in text.replace("$", "").split("/")]
     except ValueError:
         numbers = []
-    if len(numbers) not in (2, 3) or not all(0 <= number < math.inf for number in numbers):
+    if len(numbers) not in (2, 3, 4) or not all(0 <= number < math.inf for number in numbers):
         raise ConfigError(
-            f"--price must be IN/OUT or IN/OUT/CACHED in dollars per million tokens, as in 0.25/2; got {text!r}"
+            "--price must be IN/OUT, IN/OUT/CACHED or IN/OUT/CACHED/WRITTEN in dollars per million tokens, as in "
+            f"0.25/2; got {text!r}"
         )
-    return Price(input=numbers[0], output=numbers[1], cache_read=numbers[2] if len(numbers) == 3 else None)
+    cache = [*numbers[2:], None, None]
+    return Price(input=numbers[0], output=numbers[1], cache_read=cache[0], cache_write=cache[1])
 
 
 def read_compaction(compact: bool, at: int | None, by: str | None, window: int | None) -> Compaction | None:

@@ -16,6 +16,10 @@ cached token and five times as much for one of output. A server of one's own tak
 proportions."""
 
 
+LOOKED_AT = 1_000
+"""So many steps are looked at to find out whether a cut ever pays; more where a longer run is asked about."""
+
+
 class OneCut(NamedTuple):
     """How a forecast cuts a run, once: all exchanges but the newest go."""
 
@@ -74,8 +78,8 @@ class Forecast(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     best: int | None
     """The step after which a cut makes the run cheapest; None where every cut makes it dearer."""
     break_even: int | None
-    """The fewest steps that a run must have for a cut to pay. None where none pays in a run of 1,000 steps, or of as
-    many as were asked about."""
+    """The fewest steps that a run must have for a cut to pay; None where none pays in `LOOKED_AT` steps, or as many as
+    were asked about."""
 
 
 def total_input(prompt: int, per_step: int, steps: int) -> int:
@@ -109,7 +113,7 @@ def forecast(
         raise ValueError(
             f"a forecast needs at least one step and no negative number; got {prompt=}, {per_step=}, {steps=}"
         )
-    longest = max(steps, _LOOKED_AT)
+    longest = max(steps, LOOKED_AT)
     course = _Course(_Shape(prompt, per_step, output, cut), price, longest)
     chances = range(cut.keep + 1, steps)
     best = min(chances, key=lambda after: course.cost(after, steps), default=0)
@@ -126,7 +130,6 @@ def forecast(
     )
 
 
-_LOOKED_AT = 1_000
 _ROUNDING = 1e-9
 
 
