@@ -182,15 +182,16 @@ def on_call_failed(state: State, event: ev.CallFailed) -> None:
         raise InvalidEvent(f"CallFailed says {event.outcome!r}, which {one.call.name!r} is not")
     if is_unsettled(one):
         raise InvalidEvent(f"CallFailed: nobody has said yet what became of {one.call.name!r}")
+    over_limit = False
     if one.refusal is None and event.outcome == "not_executed":
         budget = state.limits.tool_calls
         over = budget is not None and state.account.all_tool_calls >= budget
         stopped = why_nothing_runs(state, exchange, event.at, deadline_at(state))
         if one.counted or not (over or stopped):
             raise InvalidEvent(f"CallFailed says 'not_executed', but nothing keeps {one.call.name!r} from running")
-        exchange.over_limit = exchange.over_limit or (over and not stopped)
-    if event.outcome == "tool_error" or event.spent is not None:
-        settle(state, one, event.spent)
+        over_limit = over and not stopped
+    settle(state, one, event.spent)
+    exchange.over_limit = exchange.over_limit or over_limit
     outcome, text = event.outcome, event.text
     if one.counted and not one.started and one.spec is not None and not one.spec.read_only:
         # It ran before a crash. That it is refused now does not mean that it never took effect.

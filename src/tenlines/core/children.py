@@ -2,10 +2,13 @@
 
 It is held until they say what they used. The sum of what is spent and what is held never passes a limit, whatever the
 order in which calls start and end, and whatever becomes of them. A call that was given up keeps its share held until
-its late end says more.
+its late end says more. What it was given before a crash stays held for good when it starts again: nobody will ever say
+what it had used by then.
 """
 
 from __future__ import annotations
+
+import msgspec
 
 from tenlines.core.limits import NOTHING, Left, Limits, Reservation, Spent
 from tenlines.core.state import Exchange, OpenCall, State, seconds_left
@@ -13,22 +16,28 @@ from tenlines.errors import InvalidEvent
 
 
 def allowance(state: State, exchange: Exchange, position: int, reserved: Reservation, now: float) -> Left:
-    """What the call may spend: its share of what is left, when the run keeps enough for one more request of its own."""
-    sharers = [place for place, one in enumerate(exchange.calls) if _may_spend(one)]
+    """What the call may spend: its share of what is left, when the run keeps enough for the other calls of the exchange
+    and for one more request of its own."""
+    sharers = [place for place, one in enumerate(exchange.calls) if _may_start(one) and _spends(one)]
     rank, count = sharers.index(position), len(sharers)
     left = state.account.left(state.limits, seconds_left(state, now))
     own = reserved.input_tokens + (reserved.output_tokens or 0)
+    calls = sum(_may_start(one) and not one.counted for one in exchange.calls)
     return Left(
         _share(None if left.steps is None else left.steps - 1, rank, count),
-        _share(left.tool_calls, rank, count),
+        _share(None if left.tool_calls is None else left.tool_calls - calls, rank, count),
         _share(None if left.tokens is None else left.tokens - own, rank, count),
         None if left.dollars is None else max(0.0, left.dollars - (reserved.dollars or 0.0)) / count,
         left.seconds,
     )
 
 
-def _may_spend(one: OpenCall) -> bool:
-    return one.spec is not None and one.spec.spends and not (one.started or one.outcome or one.refusal)
+def _may_start(one: OpenCall) -> bool:
+    return not (one.started or one.outcome or one.refusal)
+
+
+def _spends(one: OpenCall) -> bool:
+    return one.spec is not None and one.spec.spends
 
 
 def _share(amount: int | None, rank: int, count: int) -> int | None:
@@ -51,48 +60,32 @@ def hold(state: State, one: OpenCall, given: Left | None) -> None:
     if given is None:
         return
     left = state.account.left(state.limits, None)
-    if one.allowance is not None:  # it had started before a crash
-        left = _plus(left, one.allowance)
+    if left.tool_calls is not None and not one.counted:
+        left = msgspec.structs.replace(left, tool_calls=left.tool_calls - 1)  # the call itself
     for name in ("steps", "tool_calls", "tokens", "dollars"):
         limit, amount = getattr(state.limits, name), getattr(given, name)
         if (limit is None) != (amount is None) or not 0 <= (amount or 0) <= (getattr(left, name) or 0) * (1 + 1e-9):
             raise InvalidEvent(f"CallStarted gives {one.call.name!r} {amount!r} {name}, of {getattr(left, name)!r}")
-    release(state, one)
     one.allowance = given
-    state.account.held = _plus(state.account.held, given)
-    state.account.holders += 1
-
-
-def release(state: State, one: OpenCall) -> None:
-    """What was set aside for a call is not any more."""
-    if one.allowance is None:
-        return
-    held, given = state.account.held, one.allowance
-    one.allowance = None
-    state.account.holders -= 1
-    if not state.account.holders:
-        state.account.held = NOTHING  # exactly: sums of dollars leave a rest
-        return
-    state.account.held = Left(
-        _less(held.steps, given.steps),
-        _less(held.tool_calls, given.tool_calls),
-        _less(held.tokens, given.tokens),
-        None if held.dollars is None else max(0.0, held.dollars - (given.dollars or 0.0)),
-    )
+    state.account.held, state.account.holders = _plus(state.account.held, given), state.account.holders + 1
 
 
 def settle(state: State, one: OpenCall, spent: Spent | None) -> None:
-    """A call said what it used, which takes the place of what it was allowed."""
-    if one.allowance is None and spent is None:
+    """A call said what it used, which takes the place of what it was allowed. Where it does not say, that stays held.
+
+    Raises:
+        InvalidEvent: It was allowed nothing, or used less than nothing.
+    """
+    if spent is None:
         return
-    if spent is not None:
-        if one.spec is None or not one.spec.spends:
-            raise InvalidEvent(f"{one.call.name!r} does not spend on its own")
-        if any(value < 0 for value in (getattr(spent, name) for name in _NUMBERS)):
-            raise InvalidEvent(f"a call cannot spend less than nothing: {spent!r}")
-    release(state, one)
-    if spent is not None:
-        state.account.children = state.account.children.plus(spent)
+    if one.allowance is None:
+        raise InvalidEvent(f"{one.call.name!r} was given nothing to spend on its own")
+    if any(value < 0 for value in (getattr(spent, name) for name in _NUMBERS)):
+        raise InvalidEvent(f"a call cannot spend less than nothing: {spent!r}")
+    account, given = state.account, one.allowance
+    one.allowance, account.holders = None, account.holders - 1
+    account.held = _minus(account.held, given) if account.holders else NOTHING
+    account.children = account.children.plus(spent)
 
 
 _NUMBERS = tuple(name for name in Spent.__struct_fields__ if name != "runs")
@@ -109,6 +102,15 @@ def _plus(first: Left, second: Left) -> Left:
 
 def _sum(first: int | None, second: int | None) -> int | None:
     return None if first is None and second is None else (first or 0) + (second or 0)
+
+
+def _minus(held: Left, given: Left) -> Left:
+    return Left(
+        _less(held.steps, given.steps),
+        _less(held.tool_calls, given.tool_calls),
+        _less(held.tokens, given.tokens),
+        None if held.dollars is None else max(0.0, held.dollars - (given.dollars or 0.0)),
+    )
 
 
 def _less(held: int | None, given: int | None) -> int | None:

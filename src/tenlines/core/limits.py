@@ -129,9 +129,10 @@ class Counting(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """Where the rate comes from: the name of a tokenizer, or earlier runs; "" for nowhere."""
 
     def __post_init__(self) -> None:
-        if not (0 < self.rate < float("inf") and 1 <= self.margin < float("inf")):
+        if not (0 < self.rate <= 1_000 and 1 <= self.margin <= 1_000):
             raise ValueError(
-                f"Counting takes a rate above 0 and a margin from 1 up; got {self.rate!r}, {self.margin!r}"
+                f"Counting takes a rate above 0 and a margin from 1 up, both to 1,000; got {self.rate!r}, "
+                f"{self.margin!r}"
             )
 
 
@@ -283,7 +284,7 @@ class Account(msgspec.Struct):
     @property
     def charged(self) -> Spent:
         """The same for whoever has to pay for it: what is held for calls that were given up may still be spent."""
-        if self.held == NOTHING:
+        if not self.holders:
             return self.spent
         held = self.held
         open_ = Spent(

@@ -8,7 +8,7 @@ import msgspec
 
 from tenlines.core import events as ev
 from tenlines.core.events import Status
-from tenlines.core.limits import NOTHING, Left, Spent
+from tenlines.core.limits import Left, Spent
 from tenlines.core.state import OpenCall, State, is_undone, seconds_left
 from tenlines.core.transcript import JsonObject, Message, Outcome, text_of
 
@@ -121,7 +121,7 @@ def result_of(state: State) -> RunResult:
     account = state.account
     end = state.ended or ev.RunEnded(seq=0, at=0.0, status="max_steps", reason="the run has not ended")
     spent = account.spent
-    is_priced = spent.unpriced == 0 and account.held == NOTHING
+    is_priced = spent.unpriced == 0 and not account.holders
     return RunResult(
         run_id=state.start.run_id if state.start else "",
         status=end.status,
