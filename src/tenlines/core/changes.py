@@ -23,6 +23,12 @@ def append(state: State, message: Message) -> None:
     state.appended_tokens += tokens
 
 
+def note_change(state: State, what: str) -> None:
+    """The beginning of the next request is not as it was in the last one."""
+    if what not in state.changed:
+        state.changed = f"{state.changed}; {what}" if state.changed else what
+
+
 def release_queue(state: State) -> None:
     """What people said while the model was busy comes after everything that belongs together."""
     for message in state.queue:
@@ -71,8 +77,7 @@ def set_tools(state: State, tools: tuple[ev.ToolSpec, ...]) -> None:
     """The tools that the run has from now on. Nobody who takes a run over can take back that a tool needs leave."""
     state.marked.update(spec.name for spec in tools if spec.approve)
     tools = tuple(msgspec.structs.replace(spec, approve=spec.name in state.marked) for spec in tools)
-    if state.last_choice and (change := tools_change(state.specs, tools)):
-        state.changed = change
+    state.tools_changed = tools_change(state.last_specs, tools) if state.last_choice else ""
     state.specs = tools
     state.tools = {spec.name: spec for spec in tools}
     state.has_final = any(spec.final for spec in tools)

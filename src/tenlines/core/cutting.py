@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tenlines.core import context, metering, shrinking
 from tenlines.core import events as ev
-from tenlines.core.changes import release_queue, stop_if_cancelled
+from tenlines.core.changes import note_change, release_queue, stop_if_cancelled
 from tenlines.core.context import Span
 from tenlines.core.economics import LOOK_AGAIN
 from tenlines.core.state import Phase, State, call_key
@@ -14,7 +14,7 @@ from tenlines.errors import InvalidEvent
 
 def on_summary_started(state: State, event: ev.SummaryStarted) -> None:
     """The request for a summary may go out."""
-    _refuse_stopped(state, "SummaryStarted")
+    _refuse_stopped(state, event)
     _check(state, Span("summarise", event.start, event.end, 0, 0), "SummaryStarted")
     if not shrinking.may_summarise(state):
         raise InvalidEvent("SummaryStarted: no summary may be asked for now")
@@ -33,7 +33,7 @@ def on_summary_ended(state: State, event: ev.SummaryEnded) -> None:
     if reply is not None or usage is not None:
         state.account.enter(usage, metering.dollars(state, usage, None if reply is None else reply.dollars))
     held = sum(map(estimate_tokens, state.messages[start:end]))
-    fault = event.message or event.kind
+    fault = event.message or event.kind or "the request failed"
     if reply is not None:
         fault = context.summary_fault(reply, Span("summarise", start, end, held, 0), state.compaction.summary_tokens)
     state.cuts.summarising, state.phase = None, Phase.READY
@@ -48,7 +48,7 @@ def on_summary_ended(state: State, event: ev.SummaryEnded) -> None:
 
 def on_context_compacted(state: State, event: ev.ContextCompacted) -> None:
     """The transcript is another one from here on; views of the old one live on."""
-    _refuse_stopped(state, "ContextCompacted")
+    _refuse_stopped(state, event)
     span = Span(event.strategy, event.start, event.end, 0, 0)
     _check(state, span, "ContextCompacted")
     cuts, before = state.cuts, state.estimated_tokens
@@ -59,14 +59,15 @@ def on_context_compacted(state: State, event: ev.ContextCompacted) -> None:
     state.estimated_tokens = state.tools_tokens + sum(map(estimate_tokens, messages))
     metering.forget_part(state, before)
     state.sent = min(state.sent, event.start)
-    state.changed = f"the transcript was cut ({event.strategy})"
+    note_change(state, f"the transcript was cut ({event.strategy})")
     now = metering.likely(state)
-    cuts.summary, cuts.look_at, cuts.floor = None, now * LOOK_AGAIN, now * shrinking.FLOOR
+    cuts.summary, cuts.look_at, cuts.floor, cuts.is_fresh = None, now * LOOK_AGAIN, now * shrinking.FLOOR, True
 
 
-def _refuse_stopped(state: State, name: str) -> None:
-    if state.compaction is None or state.stop is not None or state.retry_at is not None:
-        raise InvalidEvent(f"{name}: nothing may be cut here")
+def _refuse_stopped(state: State, event: ev.SummaryStarted | ev.ContextCompacted) -> None:
+    waits = state.retry_at is not None and event.at < state.retry_at
+    if state.compaction is None or state.stop is not None or waits:
+        raise InvalidEvent(f"{type(event).__name__}: nothing may be cut here")
 
 
 def _check(state: State, span: Span, name: str) -> None:

@@ -29,7 +29,7 @@ from tenlines.core.effects import (
 )
 from tenlines.core.leaving import LeanView
 from tenlines.core.limits import Verdict, reserve
-from tenlines.core.shrinking import Wanted, room_for_output, shrink
+from tenlines.core.shrinking import Wanted, most_output, room_for_output, shrink
 from tenlines.core.state import Exchange, OpenCall, Phase, State, call_key, deadline_at, is_undone, open_exchange
 from tenlines.core.transcript import Message, Outcome, TranscriptView, estimate_tokens, text_of
 from tenlines.errors import InvalidEvent
@@ -75,23 +75,22 @@ def _next_request(state: State, now: float) -> Effect:
     smaller = None if state.compaction is None else shrink(state)
     if isinstance(smaller, Wanted):
         return _summarise(state, smaller, now, deadline)
-    return smaller or _request(state, state.messages, verdict, now, deadline)
+    return smaller or _request(state, verdict, now, deadline)
 
 
-def _request(state: State, messages: list[Message], verdict: Verdict, now: float, deadline: float | None) -> CallModel:
-    choice = tool_choice(state)
+def _request(state: State, verdict: Verdict, now: float, deadline: float | None) -> CallModel:
     return CallModel(
         state.account.steps + 1,
         state.attempt + 1,
-        _view(state, messages),
+        _view(state, state.messages),
         state.sent,
         state.specs,
-        choice,
+        tool_choice(state),
         verdict.max_output_tokens,
         verdict.reserved,
         state.account.left(state.limits, None if deadline is None else deadline - now),
         deadline,
-        _changed(state, choice),
+        what_changed(state, tool_choice(state)),
     )
 
 
@@ -101,28 +100,40 @@ def _view(state: State, messages: list[Message]) -> TranscriptView:
     return TranscriptView(messages, len(messages))
 
 
-def _changed(state: State, choice: str) -> str:
+def what_changed(state: State, choice: str) -> str:
     """What of the beginning of the request is not as it was in the one before."""
-    if choice == state.last_choice or not state.last_choice:
-        return state.changed
     forced = f"the tool choice is {choice!r}, it was {state.last_choice!r}"
-    return f"{state.changed}; {forced}" if state.changed else forced
+    is_forced = state.last_choice not in ("", choice)
+    return "; ".join(what for what in (state.changed, state.tools_changed, forced if is_forced else "") if what)
 
 
 def _summarise(state: State, wanted: Wanted, now: float, deadline: float | None) -> Summarise:
-    """The next request, with a question behind it: so the summary is read from the cache, and the tools are there."""
+    """The next request, with a question behind it: so the summary is read from the cache, and the tools are there.
+
+    It is the only thing that differs, but for a tool that would be forced: then no summary would ever be written.
+    """
     assert state.compaction is not None
-    question = context.question(state.compaction.summary_tokens)
+    question, choice = context.question(state.compaction.summary_tokens), tool_choice(state)
     asked = metering.most(state) + estimate_tokens(question)
     verdict = reserve(state.account, state.limits, state.settings.price, asked, room_for_output(state))
-    request = _request(state, [*state.messages, question], verdict, now, deadline)
+    choice = choice if choice in ("auto", "none") else "none"
+    request = msgspec.structs.replace(
+        _request(state, verdict, now, deadline),
+        messages=_view(state, [*state.messages, question]),
+        tool_choice=choice,
+        changed=what_changed(state, choice),
+    )
     return Summarise(wanted.span.start, wanted.span.end, request)
 
 
 def reservation(state: State) -> Verdict:
-    """The worst case of the next request, or why it does not fit."""
-    settings = state.settings
-    return reserve(state.account, state.limits, settings.price, metering.most(state), settings.max_output_tokens)
+    """The worst case of the next request, or why it does not fit. The reply has to fit into the window too."""
+    settings, asked = state.settings, metering.most(state)
+    verdict = reserve(state.account, state.limits, settings.price, asked, settings.max_output_tokens)
+    output, room = verdict.max_output_tokens, most_output(state, asked)
+    if output is None or room is None or output <= room:
+        return verdict
+    return reserve(state.account, state.limits, settings.price, asked, room)
 
 
 def out_of_budget(state: State, verdict: Verdict) -> Finish | None:

@@ -183,8 +183,8 @@ class StepStarted(Event, frozen=True, kw_only=True, tag=True):
     attempt: int
     reserved: Reservation
     changed: str = ""
-    """What of the beginning of the request is not as it was in the one before, so that no cache has it; "" where nothing
-    is: then that request is the beginning of this one."""
+    """What of the beginning of the request is not as it was in the last one that was answered, so that no cache has it;
+    "" where nothing is: then that request is the beginning of this one."""
 
 
 class ModelReplied(Event, frozen=True, kw_only=True, tag=True):

@@ -56,9 +56,11 @@ def learn_window(state: State) -> bool:
 
 def forget_part(state: State, before: int) -> None:
     """The transcript was estimated at `before` and is another one now."""
-    now = state.estimated_tokens
-    state.known_tokens = max(0.0, state.known_tokens + state.rate * (now - before))
-    state.known_estimate += now - before
+    gone = before - state.estimated_tokens
+    state.known_tokens -= state.rate * gone
+    state.known_estimate -= gone
+    if state.known_tokens <= 0:  # more went than was counted: what is left is as if it had never been counted
+        state.known_tokens, state.known_estimate = 0.0, 0
 
 
 def check(usage: Usage | None, dollars: float | None) -> None:

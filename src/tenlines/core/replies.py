@@ -7,8 +7,8 @@ from zlib import crc32
 from tenlines.core import events as ev
 from tenlines.core import metering
 from tenlines.core.calls import WHY_NOT, open_for
-from tenlines.core.changes import append, ask_again, is_at_last_words, release_queue, stop_if_cancelled
-from tenlines.core.deciding import out_of_budget, reservation, tool_choice
+from tenlines.core.changes import append, ask_again, is_at_last_words, note_change, release_queue, stop_if_cancelled
+from tenlines.core.deciding import out_of_budget, reservation, tool_choice, what_changed
 from tenlines.core.leaving import Leavable, concession
 from tenlines.core.limits import Retry
 from tenlines.core.shrinking import note_look
@@ -31,7 +31,9 @@ def on_step_started(state: State, event: ev.StepStarted) -> None:
     if state.attempt:
         state.account.retries += 1
     note_look(state)
-    state.last_choice = tool_choice(state)
+    choice = tool_choice(state)
+    state.changed, state.tools_changed = what_changed(state, choice), ""  # kept until the model replies
+    state.last_choice, state.last_specs = choice, state.specs
     if state.last_words == "due":
         state.last_words = "asked"
     state.retry_at = None
@@ -72,7 +74,7 @@ def _leave_out(state: State, left: Leavable, event: ev.ModelFailed) -> None:
     """The same request would be refused for ever: ask again without what was refused, once, and go on so."""
     state.left_out |= {left}
     state.sent = 0  # the model must be told everything anew
-    state.changed = f"{left} is left out"
+    note_change(state, f"{left} is left out")
     state.warnings.append(
         f"{left} is left out of requests from step {event.step} on: the provider refused it"
         f"{f' ({event.rule})' if event.rule else ''}"

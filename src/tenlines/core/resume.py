@@ -38,11 +38,16 @@ def on_run_resumed(state: State, event: ev.RunResumed) -> None:
 
 
 def _renew_cuts(state: State, event: ev.RunResumed) -> None:
-    """Summaries that failed have another chance, and what was too long for the model is cut first."""
+    """Summaries that failed have another chance, and what the model refused for its length is cut first; unless the
+    window is known by now."""
+    cuts, told = state.cuts, None if event.compaction is None else event.compaction.window
+    was_refused = state.stop is not None and state.stop.status == "context_overflow"
+    was_refused = was_refused and (cuts.window is None or metering.likely(state) <= cuts.window)
+    is_news = told is not None and (state.compaction is None or told != state.compaction.window)
     if event.compaction is not None:
-        state.compaction, state.cuts.window = event.compaction, event.compaction.window
-    state.cuts.failures, state.cuts.tried_at, state.cuts.summarising = 0, -1, None
-    if state.stop is not None and state.stop.status == "context_overflow":
+        state.compaction, cuts.window = event.compaction, told
+    cuts.failures, cuts.tried_at, cuts.summarising = 0, -1, None
+    if was_refused and not is_news:
         metering.learn_window(state)
 
 

@@ -86,6 +86,12 @@ def room_for_output(state: State) -> int:
     return most if window is None else min(most, int(window / 4))
 
 
+def most_output(state: State, asked: int) -> int | None:
+    """Tokens that a reply to a request of so many may have in the window; None where that is not known."""
+    window = state.cuts.window
+    return None if window is None else max(1, room_for_output(state), int(window) - asked)
+
+
 def _steps(state: State, compaction: Compaction) -> float:
     """Requests still expected, the next one included: from earlier runs, else from the limits."""
     done, limit = state.account.steps, state.limits.steps
@@ -97,8 +103,10 @@ def _steps(state: State, compaction: Compaction) -> float:
 
 def _pressure(state: State, compaction: Compaction, now: float, growth: float, output: int) -> Why | None:
     """What leaves no choice: after one more step nobody could ask for a summary, or more is held than was wanted."""
-    cuts, soon = state.cuts, now + growth * state.margin + _question_tokens(compaction)
-    if cuts.window is not None and soon + output > cuts.window:
+    cuts, held = state.cuts, float(metering.most(state))
+    if not cuts.is_fresh:  # what was just cut for the steps to come has only to hold the next one
+        held = max(held, now + growth * state.margin + _question_tokens(compaction))
+    if cuts.window is not None and held + output > cuts.window:
         return "window"
     is_asked = compaction.at is not None and now > max(compaction.at, cuts.floor) and now >= cuts.look_at
     return "asked" if is_asked else None
@@ -106,6 +114,7 @@ def _pressure(state: State, compaction: Compaction, now: float, growth: float, o
 
 def note_look(state: State) -> None:
     """A request goes out: when it is looked again whether a cut pays."""
+    state.cuts.is_fresh = False
     if state.compaction is None:
         return
     now, at = metering.likely(state), state.compaction.at
@@ -119,19 +128,23 @@ def note_look(state: State) -> None:
 
 def _forced(state: State, ground: _Ground, groups: list[list[Span]], why: Why) -> Compact | Wanted | Finish | None:
     """The cut that makes enough room: by the first strategy that can, as cheaply as it can."""
-    window = state.cuts.window if why == "window" else None
+    window, held = state.cuts.window if why == "window" else None, metering.most(state)
+    unsure = held - ground.situation.tokens
     for share in (ROOM, 1.0):
-        room = float("inf") if window is None else share * (window - ground.output)
+        room = float("inf") if window is None else share * (window - ground.output) - unsure
         for options in groups:
             fitting = [span for span in options if _as_cut(state, ground, span).tokens <= room]
             if fitting:
                 decision = cheapest(ground.situation, [_as_cut(state, ground, span) for span in fitting])
                 return _made(state, ground, fitting[decision.index], decision, why)
-    if window is None or metering.most(state) + ground.output <= window:
+    if window is None or held + ground.output <= window:
         return None
-    span = context.last_resort(state.messages, ground.sizes)
-    if span is None or _as_cut(state, ground, span).tokens > window - ground.output:
-        return Finish("context_overflow", _too_long(ground.situation.tokens, window), None)
+    span, now = context.last_resort(state.messages, ground.sizes), ground.situation.tokens
+    after = now if span is None else _as_cut(state, ground, span).tokens
+    if after + ground.output > window:
+        return Finish("context_overflow", _too_long(now, window), None)
+    if span is None:
+        return None  # it is more only if what is new was estimated too low, and nothing can be done about that
     return _made(state, ground, span, cheapest(ground.situation, [_as_cut(state, ground, span)]), why)
 
 

@@ -116,6 +116,8 @@ class CutState(msgspec.Struct):
     """Summaries in a row that came to nothing."""
     tried_at: int = -1
     """Steps that were done when a summary was last asked for."""
+    is_fresh: bool = False
+    """The transcript was cut, and the model has not been asked since."""
 
 
 class State(msgspec.Struct):
@@ -148,9 +150,13 @@ class State(msgspec.Struct):
     appended_tokens: int = 0
     """Estimate of all that was ever appended since the run began; a cut takes nothing away from it."""
     changed: str = ""
-    """What of the beginning of the next request is not as it was in the one before."""
+    """What of the beginning of the next request, but for tools, is not as in the last one that was answered."""
+    tools_changed: str = ""
+    """How the tools differ from those of the request before."""
+    last_specs: tuple[ToolSpec, ...] = ()
+    """The tools of the request before."""
     last_choice: str = ""
-    """The tool choice of the request before."""
+    """Its tool choice; "" where there was none."""
     compaction: Compaction | None = None
     cuts: CutState = msgspec.field(default_factory=CutState)
     sent: int = 0
