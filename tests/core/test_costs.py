@@ -49,7 +49,7 @@ def test_what_is_not_priced_or_may_still_be_spent_makes_the_dollars_unknown() ->
     own, children = Spent(dollars=0.25), Spent(dollars=0.5)
     assert ledger(own=own, children=children).dollars == 0.75
     assert ledger(own=own, children=Spent(unpriced=1)).dollars is None
-    assert ledger(own=own, held=Left(steps=2)).dollars is None
+    assert ledger(own=own, held=Left(), holders=1).dollars is None
     assert EMPTY.dollars == 0.0
 
 

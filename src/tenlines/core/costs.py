@@ -9,7 +9,7 @@ import msgspec
 from tenlines.core.context import Arithmetic, Strategy
 from tenlines.core.economics import total_input
 from tenlines.core.events import Status
-from tenlines.core.limits import NOTHING, Left, Price, Reservation, Spent
+from tenlines.core.limits import Left, Price, Reservation, Spent
 from tenlines.core.transcript import Outcome, Usage
 
 NO_USE = Spent()
@@ -151,7 +151,9 @@ class Ledger(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     children: Spent
     """What the runs under its calls used."""
     held: Left
-    """What is set aside for calls that were given up, or run, and may still spend it."""
+    """What is set aside for calls that run, or were given up, and may still spend it."""
+    holders: int
+    """How many such calls there are."""
 
     @property
     def all(self) -> Spent:
@@ -161,7 +163,7 @@ class Ledger(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     @property
     def dollars(self) -> float | None:
         """What it cost, children included."""
-        return None if self.all.unpriced or self.held != NOTHING else self.all.dollars
+        return None if self.all.unpriced or self.holders else self.all.dollars
 
     @property
     def cached_share(self) -> float | None:

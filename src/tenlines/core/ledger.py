@@ -339,6 +339,7 @@ class _Keeper:
             own=msgspec.structs.replace(self.own, tool_calls=sum(call.one.counted for call in self.calls.values())),
             children=self.children,
             held=state.account.held,
+            holders=state.account.holders,
         )
 
     def _cut_line(self, step: int, held: int | None, event: ev.ContextCompacted) -> CutLine:
