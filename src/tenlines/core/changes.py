@@ -11,7 +11,7 @@ from tenlines.core import events as ev
 from tenlines.core import outcomes
 from tenlines.core.prefix import tools_change
 from tenlines.core.state import Exchange, OpenCall, State, Stop, open_exchange
-from tenlines.core.transcript import Message, Note, estimate_tokens
+from tenlines.core.transcript import JsonObject, Message, Note, estimate_text, estimate_tokens
 from tenlines.errors import InvalidEvent
 
 
@@ -88,7 +88,11 @@ def set_tools(state: State, tools: tuple[ev.ToolSpec, ...]) -> None:
 
 def estimate_tools(tools: Sequence[ev.ToolSpec]) -> int:
     """A guess at the tokens that tools take in each request."""
-    return sum(20 + (len(spec.description) + len(repr(spec.parameters))) // 4 for spec in tools)
+    return sum(20 + estimate_text(spec.description) + estimate_text(_json(spec.parameters)) for spec in tools)
+
+
+def _json(value: JsonObject) -> str:
+    return msgspec.json.encode(value).decode()
 
 
 def restart_clock(state: State, at: float) -> None:

@@ -15,9 +15,9 @@ from tenlines.errors import InvalidEvent
 
 REFUSED = 0.9
 """Part of a request that a provider refused for its length which it is believed to take in."""
-LEAST_RATE, MOST_RATE = 0.25, 4.0
-"""An estimated token is four bytes of text. No tokenizer makes more than one token of a byte; what a report says beyond
-that is a frame that the provider puts around the request, which does not grow with it."""
+LEAST_RATE, MOST_RATE = 0.25, 5.0
+"""An estimated token is at most five bytes of text. No tokenizer makes more than one token of a byte; what a report says
+beyond that is a frame that the provider puts around the request, which does not grow with it."""
 
 
 def begin(state: State, counting: Counting) -> None:
