@@ -6,7 +6,6 @@ from tenlines.core import context, metering, shrinking
 from tenlines.core import events as ev
 from tenlines.core.changes import note_change, release_queue, stop_if_cancelled
 from tenlines.core.context import Span
-from tenlines.core.economics import LOOK_AGAIN
 from tenlines.core.state import Phase, State, call_key
 from tenlines.core.transcript import estimate_tokens
 from tenlines.errors import InvalidEvent
@@ -61,7 +60,8 @@ def on_context_compacted(state: State, event: ev.ContextCompacted) -> None:
     state.sent = min(state.sent, event.start)
     note_change(state, f"the transcript was cut ({event.strategy})")
     now = metering.likely(state)
-    cuts.summary, cuts.look_at, cuts.floor, cuts.is_fresh = None, now * LOOK_AGAIN, now * shrinking.FLOOR, True
+    cuts.summary, cuts.floor, cuts.is_fresh = None, now * shrinking.FLOOR, True
+    shrinking.look_again(state, now)
 
 
 def _refuse_stopped(state: State, event: ev.SummaryStarted | ev.ContextCompacted) -> None:

@@ -1,8 +1,8 @@
 """Whether the transcript is made smaller before the next request, and how. Asking changes nothing.
 
-`context` knows which cuts are possible, `economics` what each is worth, this file when it is asked: when the context
-has grown by `LOOK_AGAIN` since the last time, so that all looks together cost a constant share of the run's work; and
-at once where the model's window, or `Compaction.at`, leaves no choice.
+`context` knows which cuts are possible, `economics` what each is worth, this file when that is asked: when the context
+or the number of steps has grown by `LOOK_AGAIN` since the last time, so that all looks together cost a constant share
+of the run's work; and at once where the model's window leaves no choice.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def shrink(state: State) -> Compact | Wanted | Finish | None:
     now, output = metering.likely(state), room_for_output(state)
     growth = _growth(state)
     why = _pressure(state, compaction, now, growth, output)
-    if why is None and now < state.cuts.look_at and state.cuts.summary is None:
+    if why is None and not _is_due(state, now) and state.cuts.summary is None:
         return None
     sizes = [estimate_tokens(message) for message in state.messages]
     new = now if not state.account.steps else max(0.0, now - state.known_tokens)
@@ -108,7 +108,7 @@ def _pressure(state: State, compaction: Compaction, now: float, growth: float, o
         held = max(held, now + growth * state.margin + _question_tokens(compaction))
     if cuts.window is not None and held + output > cuts.window:
         return "window"
-    is_asked = compaction.at is not None and now > max(compaction.at, cuts.floor) and now >= cuts.look_at
+    is_asked = compaction.at is not None and now > max(compaction.at, cuts.floor) and _is_due(state, now)
     return "asked" if is_asked else None
 
 
@@ -118,9 +118,20 @@ def note_look(state: State) -> None:
     if state.compaction is None:
         return
     now, at = metering.likely(state), state.compaction.at
-    if now >= state.cuts.look_at:
-        again = now * LOOK_AGAIN
-        state.cuts.look_at = min(again, at) if at is not None and now < at else again
+    if _is_due(state, now):
+        look_again(state, now)
+    if at is not None and now < at:
+        state.cuts.look_at = min(state.cuts.look_at, at)
+
+
+def look_again(state: State, now: float) -> None:
+    """The next look is due when the request, or the number of steps, has grown by so much."""
+    done = state.account.steps
+    state.cuts.look_at, state.cuts.look_at_step = now * LOOK_AGAIN, max(done + 1.0, done * LOOK_AGAIN)
+
+
+def _is_due(state: State, now: float) -> bool:
+    return now >= state.cuts.look_at or state.account.steps >= state.cuts.look_at_step
 
 
 # --- which cut ---------------------------------------------------------------------------------------

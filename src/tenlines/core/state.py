@@ -104,6 +104,8 @@ class CutState(msgspec.Struct):
 
     look_at: float = 0.0
     """Tokens of a request from which on it is looked again whether a cut pays."""
+    look_at_step: float = 0.0
+    """Steps that are done when it is looked again in any case."""
     floor: float = 0.0
     """Tokens below which `Compaction.at` asks for nothing: a cut that did not help is not made again at once."""
     window: float | None = None
@@ -144,6 +146,8 @@ class State(msgspec.Struct):
     """What the provider counted for the last request that it took."""
     known_estimate: int = 0
     """What was estimated for that."""
+    unread: float = 0.0
+    """Estimate of what the provider reads no more: it put a summary of its own in the place of that."""
     rate: float = 1.0
     """Tokens for each estimated one of what the provider has not counted yet."""
     margin: float = Counting().margin
