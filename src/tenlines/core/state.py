@@ -146,8 +146,6 @@ class State(msgspec.Struct):
     """What the provider counted for the last request that it took."""
     known_estimate: int = 0
     """What was estimated for that."""
-    unread: float = 0.0
-    """Estimate of what the provider reads no more: it put a summary of its own in the place of that."""
     rate: float = 1.0
     """Tokens for each estimated one of what the provider has not counted yet."""
     margin: float = Counting().margin
