@@ -58,9 +58,17 @@ def test_the_cached_share_is_that_of_its_own_input() -> None:
     assert EMPTY.cached_share is None
 
 
-def test_input_is_repeated_where_nothing_broke_the_beginning() -> None:
+def test_a_cache_can_have_had_what_the_step_before_held_where_nothing_changed() -> None:
     steps = (line(1, 100), line(2, 150, 50), line(3, 200, 50, "the tools"), line(4, 180, -20), line(5, None))
     assert ledger(steps=steps).repeated == 100 + 180
+
+
+def test_what_the_cache_had_is_something_that_it_can_have_had() -> None:
+    found = [
+        msgspec.structs.replace(one, usage=Usage(taken, 1, cached))
+        for one, taken, cached in ((line(1, 0), 100, 80), (line(2, 0, 50, "a cut"), 150, 60), (line(3, 0, 10), 160, 70))
+    ]
+    assert ledger(steps=tuple(found)).repeated == 80 + 60 + 150
 
 
 def test_the_closed_form_takes_the_mean_of_what_steps_added_and_knows_of_no_cut() -> None:

@@ -12,8 +12,9 @@ from told_run import Run
 
 from tenlines import Agent, CallContext, Limits, Reply, ToolCall, tool
 from tenlines.core import events as ev
-from tenlines.core.context import Compaction
+from tenlines.core.context import Arithmetic, Compaction
 from tenlines.core.costs import NO_USE, Ledger
+from tenlines.core.deciding import reservation
 from tenlines.core.economics import forecast, total_input
 from tenlines.core.ledger import LOST, ledger_of
 from tenlines.core.limits import Reservation, Spent
@@ -140,13 +141,25 @@ def test_a_run_that_grows_evenly_costs_what_the_closed_form_and_the_forecast_say
 # --- lines ------------------------------------------------------------------------------------------------
 
 TABLE = "row of a table, " * 100
-ELIDING = Compaction(at=1_500, keep=1, strategies=("elide",))
+CUTTING = Compaction(summary_tokens=60, keep=1)
+OLD = {"start": 1, "end": 5}
+"""Where the two oldest of three exchanges stand."""
+ARITHMETIC = Arithmetic(why="pays", tokens_before=9, tokens_after=5, steps=4.0, saves=2.0, costs=1.0, unit="tokens")
 
 
-def step(run: Run, taken: int, *, text: str = TABLE, name: str = "look", took_s: float = 1.0) -> Run:
-    """A step whose request held so many tokens, and its call."""
-    run.ask()
-    run.at += took_s
+def ask(run: Run, **fields: Any) -> Run:
+    """The next request goes out, whatever else the machine would do first."""
+    state = run.machine.state
+    reserved = reservation(state).reserved
+    return run.tell(
+        ev.StepStarted, step=state.account.steps + 1, attempt=state.attempt + 1, reserved=reserved, **fields
+    )
+
+
+def step(run: Run, taken: int, *, text: str = TABLE, name: str = "look") -> Run:
+    """A step whose request held so many tokens and took a second, and its call, which took two."""
+    ask(run)
+    run.at += 1.0
     call = ToolCall(f"c{len(run.log)}", name, "{}")
     number = run.machine.state.account.steps + 1
     run.tell(ev.ModelReplied, step=number, reply=Reply("", (call,), usage=Usage(taken, 10, taken // 2)))
@@ -155,10 +168,14 @@ def step(run: Run, taken: int, *, text: str = TABLE, name: str = "look", took_s:
     return run.returned(text=text)
 
 
-def cut(run: Run) -> Run:
-    """The cut that is due."""
-    effect = run.effect
-    return run.tell(ev.ContextCompacted, **{name: getattr(effect, name) for name in effect.__struct_fields__})
+def three_steps(**settings: Any) -> Run:
+    """A run that may be cut."""
+    return step(step(step(Run(compaction=CUTTING, **settings), 400), 1_000), 1_600)
+
+
+def cut(run: Run, strategy: str, summary: str = "") -> Run:
+    """The two oldest exchanges are cut."""
+    return run.tell(ev.ContextCompacted, strategy=strategy, **OLD, arithmetic=ARITHMETIC, summary=summary)
 
 
 def test_a_step_has_what_was_reserved_and_expected_beside_what_was_reported() -> None:
@@ -212,44 +229,40 @@ def test_a_request_that_nobody_will_hear_of_is_not_counted_as_nothing() -> None:
 
 def test_what_broke_the_beginning_stands_at_the_step_that_paid_for_it() -> None:
     run = step(Run(), 400).resume(tools=(ev.ToolSpec("look", "Otherwise.", read_only=True),))
-    effect = run.effect
-    run.tell(ev.StepStarted, step=2, attempt=1, reserved=Reservation(), changed=effect.changed)
+    ask(run, changed=run.effect.changed)
     run.tell(ev.ModelFailed, step=2, attempt=1, kind="E", message="no", retryable=True)
     run.at = run.effect.until
-    run.ask().tell(ev.ModelReplied, step=2, reply=Reply("done", usage=Usage(900, 1)))
+    ask(run).tell(ev.ModelReplied, step=2, reply=Reply("done", usage=Usage(900, 1)))
     first, second = ledger_of(run.log).steps
     assert (first.changed, second.changed) == ("", "the tools: send, put, finish, tell gone, look described otherwise")
-    assert ledger_of(run.log).repeated == 0
+    assert ledger_of(run.log).repeated == 200  # what the first request found in the cache
 
 
 def test_a_cut_stands_between_what_the_provider_counted_before_and_behind_it() -> None:
-    run = step(step(step(Run(compaction=ELIDING), 400), 1_000), 1_600)
-    run = step(cut(run), 1_100)
-    ledger = ledger_of(run.log)
+    ledger = ledger_of(step(cut(three_steps(), "elide"), 1_100).log)
     (line,) = ledger.cuts
     assert (line.step, line.strategy, line.input_before, line.input_after) == (4, "elide", 1_600, 1_100)
-    assert line.arithmetic.why == "asked"
-    assert line.arithmetic.tokens_before > line.arithmetic.tokens_after
+    assert (line.start, line.end, line.arithmetic) == (1, 5, ARITHMETIC)
     assert ledger.steps[3].new == -500
     assert ledger.closed_form is not None
     assert (ledger.closed_form.per_step, ledger.closed_form.total) == (600, total_input(400, 600, 4))  # as if not cut
+    assert ledger_of(cut(three_steps(), "elide").log).cuts[0].input_after is None
 
 
 def test_a_result_that_was_cut_counts_as_the_line_that_is_left_of_it() -> None:
-    run = step(step(step(Run(compaction=ELIDING), 400), 1_000), 1_600)
+    run = three_steps()
     before = ledger_of(run.log).calls[0]
-    after = ledger_of(step(cut(run), 1_100).log).calls[0]
+    after = ledger_of(step(cut(run, "elide"), 1_100).log).calls[0]
     assert (before.sent, after.sent) == (2, 3)
-    assert before.carried == pytest.approx(2 * before.tokens, rel=0.2)
+    assert before.carried > before.tokens
     assert 0 < after.carried - before.carried < before.tokens / 4
     assert after.tokens == before.tokens
 
 
 def test_a_result_that_is_gone_costs_nothing_any_more() -> None:
-    compaction = Compaction(at=1_500, keep=1, strategies=("drop",))
-    run = step(step(step(Run(compaction=compaction), 400), 1_000), 1_600)
+    run = three_steps()
     before = ledger_of(run.log).calls
-    after = ledger_of(step(cut(run), 700).log).calls
+    after = ledger_of(step(cut(run, "drop"), 700).log).calls
     assert [line.sent for line in before] == [2, 1, 0]
     assert [line.sent for line in after] == [2, 1, 1, 0]
     assert before[0] == after[0]
@@ -262,35 +275,26 @@ def test_a_result_that_no_request_has_held_is_sized_by_what_is_known_by_then() -
 
 
 def test_each_request_for_a_summary_has_a_line_of_its_own() -> None:
-    compaction = Compaction(at=1_500, keep=1, strategies=("summarise",), summary_tokens=60)
-    run = step(step(step(Run(compaction=compaction, price=PRICE), 400), 1_000), 1_600)
-    for end in (
-        {"kind": "E", "message": "overloaded"},
-        {"reply": Reply("It went well.", usage=Usage(2_000, 9, 1_600))},
-    ):
-        effect = run.effect
-        run.tell(ev.SummaryStarted, start=effect.start, end=effect.end, reserved=effect.request.reserved)
-        run.at += 4.0
-        run.tell(ev.SummaryEnded, **end)
-        if "kind" in end:
-            run.resume()
-    ledger = ledger_of(step(cut(run), 700).log)
+    run = three_steps(price=PRICE)
+    reserved = Reservation(1_700, 60)
+    run.tell(ev.SummaryStarted, **OLD, reserved=reserved).tell(ev.SummaryEnded, kind="E", message="overloaded")
+    run.resume().tell(ev.SummaryStarted, **OLD, reserved=reserved)
+    run.at += 4.0
+    run.tell(ev.SummaryEnded, reply=Reply("It went well.", usage=Usage(2_000, 9, 1_600)))
+    ledger = ledger_of(step(cut(run, "summarise", "It went well."), 700).log)
     failed, taken = ledger.summaries
     assert "overloaded" in failed.fault
-    assert (failed.usage, failed.dollars) == (None, None)
+    assert (failed.usage, failed.dollars, failed.latency_s) == (None, None, 0.0)
     assert (taken.step, taken.usage, taken.fault, taken.latency_s) == (4, Usage(2_000, 9, 1_600), "", 4.0)
+    assert (taken.start, taken.end, taken.reserved) == (1, 5, reserved)
     assert taken.dollars == pytest.approx((400 * 3 + 1_600 * 0.3 + 9 * 15) / 1e6)
-    assert taken.reserved.input_tokens > 1_600
     assert ledger.own.input_tokens == 400 + 1_000 + 1_600 + 2_000 + 700
     assert ledger.own.steps == 4
     assert [line.sent for line in ledger.calls] == [3, 2, 2, 0]  # it held them all
 
 
 def test_a_summary_that_was_broken_off_is_a_line_too() -> None:
-    compaction = Compaction(at=1_500, keep=1, strategies=("summarise",), summary_tokens=60)
-    run = step(step(step(Run(compaction=compaction), 400), 1_000), 1_600)
-    effect = run.effect
-    run.tell(ev.SummaryStarted, start=effect.start, end=effect.end, reserved=effect.request.reserved).resume()
+    run = three_steps().tell(ev.SummaryStarted, **OLD, reserved=Reservation()).resume()
     ledger = ledger_of(run.log)
     assert [(line.fault, line.usage) for line in ledger.summaries] == [(LOST, None)]
     assert ledger.own.unmetered == 1

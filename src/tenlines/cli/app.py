@@ -9,6 +9,7 @@ import typer
 from tenlines.cli.approve import approve, deny
 from tenlines.cli.check import check
 from tenlines.cli.convert import convert
+from tenlines.cli.cost import cost
 from tenlines.cli.doctor import doctor
 from tenlines.cli.export import export
 from tenlines.cli.forecast import forecast
@@ -63,6 +64,7 @@ def tenlines(
       tenlines convert session.json --to gemini -o request.json
       tenlines rules PAIR-MISSING
       tenlines forecast --prompt 2000 --per-step 1000 --steps 20 --price 3/15
+      tenlines cost last
 
     \b
     Environment:
@@ -104,3 +106,4 @@ app.command(short_help="Mend a transcript, and show every change.")(repair)
 app.command(short_help="Write a transcript in another provider's format.")(convert)
 app.command(short_help="Explain the rules of providers' formats.")(rules)
 app.command(short_help="Say what a run will cost, before it is started.")(forecast)
+app.command(short_help="Say what a run cost: each step, each tool, each cut.")(cost)

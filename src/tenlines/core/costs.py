@@ -172,7 +172,8 @@ class Ledger(msgspec.Struct, frozen=True, gc=False, kw_only=True):
 
     @property
     def repeated(self) -> int:
-        """Input that was the beginning of the step before too: what a cache can have had."""
+        """Input that a cache can have had: what the step before held too, and what the cache had where its beginning was
+        changed."""
         return sum(_repeated(line) for line in self.steps)
 
     @property
@@ -198,9 +199,9 @@ class Ledger(msgspec.Struct, frozen=True, gc=False, kw_only=True):
 
 
 def _repeated(line: StepLine) -> int:
-    if line.changed or line.new is None or line.usage is None:
-        return 0
-    return (line.usage.input or 0) - max(0, line.new)
+    usage = line.usage or Usage()
+    held = 0 if line.changed or line.new is None else (usage.input or 0) - max(0, line.new)
+    return max(held, usage.cache_read or 0)
 
 
 def _of_tool(tool: str, calls: list[CallLine]) -> ToolLine:
