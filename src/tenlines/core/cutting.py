@@ -53,12 +53,14 @@ def on_context_compacted(state: State, event: ev.ContextCompacted) -> None:
     cuts, before = state.cuts, state.estimated_tokens
     if event.strategy == "summarise" and cuts.summary != (event.start, event.end, event.summary):
         raise InvalidEvent("ContextCompacted: that summary was not written")
-    messages = context.cut(state.messages, span, event.summary, _keys(state))
+    old, messages = state.messages, context.cut(state.messages, span, event.summary, _keys(state))
     state.messages = messages
     state.estimated_tokens = state.tools_tokens + sum(map(estimate_tokens, messages))
     metering.forget_part(state, before)
-    state.sent = min(state.sent, event.start)
-    note_change(state, f"the transcript was cut ({event.strategy})")
+    first = next((at for at, (one, other) in enumerate(zip(old, messages, strict=False)) if one is not other), len(old))
+    if first < state.sent:
+        state.sent = first
+        note_change(state, f"the transcript was cut ({event.strategy})")
     now = metering.likely(state)
     cuts.summary, cuts.floor, cuts.is_fresh = None, now * shrinking.FLOOR, True
     shrinking.look_again(state, now)

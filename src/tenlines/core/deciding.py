@@ -65,6 +65,9 @@ def _next_request(state: State, now: float) -> Effect:
     verdict, seconds = reservation(state), state.limits.seconds
     if spent := out_of_budget(state, verdict):
         return spent
+    smaller = None if state.compaction is None else shrink(state)
+    if isinstance(smaller, Finish):
+        return smaller  # before the time is looked at: an end stays the end
     deadline = deadline_at(state)
     starts_at = max(now, state.retry_at or 0.0)
     if deadline is not None and starts_at >= deadline:
@@ -72,25 +75,25 @@ def _next_request(state: State, now: float) -> Effect:
         return Finish("deadline", f"the time limit of {seconds:g} s ran out{after}", None)
     if starts_at > now:
         return Sleep(starts_at, f"attempt {state.attempt} failed: {state.last_error}")
-    smaller = None if state.compaction is None else shrink(state)
     if isinstance(smaller, Wanted):
         return _summarise(state, smaller, now, deadline)
     return smaller or _request(state, verdict, now, deadline)
 
 
 def _request(state: State, verdict: Verdict, now: float, deadline: float | None) -> CallModel:
+    choice = tool_choice(state)
     return CallModel(
         state.account.steps + 1,
         state.attempt + 1,
         _view(state, state.messages),
         state.sent,
         state.specs,
-        tool_choice(state),
+        choice,
         verdict.max_output_tokens,
         verdict.reserved,
         state.account.left(state.limits, None if deadline is None else deadline - now),
         deadline,
-        what_changed(state, tool_choice(state)),
+        what_changed(state, choice),
     )
 
 
@@ -102,6 +105,8 @@ def _view(state: State, messages: list[Message]) -> TranscriptView:
 
 def what_changed(state: State, choice: str) -> str:
     """What of the beginning of the request is not as it was in the one before."""
+    if choice == state.last_choice and not (state.changed or state.tools_changed):
+        return ""
     forced = f"the tool choice is {choice!r}, it was {state.last_choice!r}"
     is_forced = state.last_choice not in ("", choice)
     return "; ".join(what for what in (state.changed, state.tools_changed, forced if is_forced else "") if what)
@@ -130,7 +135,8 @@ def reservation(state: State) -> Verdict:
     """The worst case of the next request, or why it does not fit. The reply has to fit into the window too."""
     settings, asked = state.settings, metering.most(state)
     verdict = reserve(state.account, state.limits, settings.price, asked, settings.max_output_tokens)
-    output, room = verdict.max_output_tokens, most_output(state, asked)
+    output = verdict.max_output_tokens
+    room = None if output is None else most_output(state, asked)
     if output is None or room is None or output <= room:
         return verdict
     return reserve(state.account, state.limits, settings.price, asked, room)
@@ -212,20 +218,16 @@ def _due(
         if one.expires_at is not None and has_expired(one, now):
             stale.append(position)
         else:
-            calls.append(_offered(state, exchange, position, now))
+            call = runnable(state, exchange.step, position, one)
+            calls.append(_with_allowance(state, exchange, call, now) if one.spec.spends else call)
             room = None if room is None else room - (not one.counted)
         if alone:
             break
     return refusals, calls, stale
 
 
-def _offered(state: State, exchange: Exchange, position: int, now: float) -> RunnableCall:
-    """A call that may run now, with what it may spend."""
-    one = exchange.calls[position]
-    call = runnable(state, exchange.step, position, one)
-    if one.spec is None or not one.spec.spends:
-        return call
-    given = allowance(state, exchange, position, reservation(state).reserved, now)
+def _with_allowance(state: State, exchange: Exchange, call: RunnableCall, now: float) -> RunnableCall:
+    given = allowance(state, exchange, call.position, reservation(state).reserved, now)
     return msgspec.structs.replace(call, allowance=given)
 
 
