@@ -119,6 +119,47 @@ def test_what_is_set_is_sent(chat: ChatServer, ask: Ask) -> None:
     assert body["output_config"] == {"effort": "low"}
 
 
+# --- compaction by the provider -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("model", "address", "compact_at", "why"),
+    [
+        (MODEL, None, 49_999, r"at least 50,000 tokens for anthropic:claude-opus-5, got 49999"),
+        (MODEL, None, True, r"at least 50,000 tokens"),
+        ("claude-opus-4-5", None, 100_000, r"anthropic:claude-opus-4-5 does not compact.*Agent\(compaction=True\)"),
+        (MODEL, "https://api.deepseek.com/anthropic", 100_000, r"anthropic:deepseek does not compact"),
+        ("m", "http://127.0.0.1:1", 100_000, r"anthropic:m does not compact"),
+    ],
+)
+def test_what_cannot_be_asked_for(model: str, address: str | None, compact_at: int, why: str) -> None:
+    with pytest.raises(ConfigError, match=why):
+        Anthropic(model, base_url=address, api_key="k", compact_at=compact_at)
+
+
+def test_the_least_threshold_is_taken() -> None:
+    assert Anthropic(MODEL, api_key="k", compact_at=50_000).target.compact_at == 50_000
+
+
+def test_no_beta_is_asked_for_where_none_is_used(chat: ChatServer, ask: Ask) -> None:
+    chat.say(SPEAKER.whole(HELLO))
+    ask(Anthropic(MODEL, base_url=chat.root))
+    assert "anthropic-beta" not in chat.headers[0]
+    assert "context_management" not in chat.bodies[0]
+
+
+@pytest.mark.parametrize("name", ["anthropic-beta", "Anthropic-Beta"])
+def test_the_betas_of_the_users_own_client_stay(chat: ChatServer, ask: Ask, name: str) -> None:
+    http = httpx2.Client(trust_env=False)
+    own = {name: "context-1m-2025-08-07"}
+    with anthropic.Anthropic(base_url=chat.root, api_key="k", http_client=http, default_headers=own) as client:
+        for compact_at in (None, 100_000):
+            chat.say(SPEAKER.whole(HELLO))
+            ask(Anthropic(MODEL, client=client, compact_at=compact_at, profile=SPEAKER.profile))
+    betas = [set(",".join(headers.get_all("anthropic-beta")).replace(" ", "").split(",")) for headers in chat.headers]
+    assert betas == [{"context-1m-2025-08-07"}, {"context-1m-2025-08-07", "compact-2026-01-12"}]
+
+
 # --- clients of the user's own ------------------------------------------------------------------------
 
 

@@ -237,6 +237,29 @@ def test_without_a_key_openai_is_refused(monkeypatch: pytest.MonkeyPatch) -> Non
         OpenAICompatible("m", "http://127.0.0.1:1/v1", api="responses", protocol="constrained")
 
 
+# --- compaction by the provider -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"compact_at": 999}, r"at least 1,000 tokens for openai_responses, got 999"),
+        ({"compact_at": 1e6}, r"at least 1,000 tokens"),
+        ({"compact_at": 100_000, "api": "chat"}, r"does not compact by itself.*Agent\(compaction=True\)"),
+        ({"compact_at": 100_000, "protocol": "constrained"}, r"does not compact"),
+        ({"compact_at": 100_000, "base_url": "http://127.0.0.1:1/v1"}, r"does not compact"),
+        ({"compact_at": 100_000, "base_url": "http://127.0.0.1:1/v1", "api": "responses"}, r"vllm does not compact"),
+    ],
+)
+def test_what_cannot_be_asked_for(options: dict[str, Any], why: str) -> None:
+    with pytest.raises(ConfigError, match=why):
+        OpenAICompatible("gpt-5.6", api_key="k", **options)
+
+
+def test_the_least_threshold_is_taken() -> None:
+    assert OpenAICompatible("gpt-5.6", api_key="k", compact_at=1_000).target.compact_at == 1_000
+
+
 # --- clients of the user's own ----------------------------------------------------------------------
 
 

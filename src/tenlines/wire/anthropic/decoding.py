@@ -10,7 +10,7 @@ from collections.abc import Callable
 from tenlines.core.outcomes import encodable, encodable_value
 from tenlines.core.transcript import JsonObject, JsonValue, Opaque, Reply, StopReason, ToolCall, Usage
 from tenlines.errors import MalformedReply
-from tenlines.wire.anthropic.blocks import PROVIDER, REASONING, is_summary, text_block
+from tenlines.wire.anthropic.blocks import PROVIDER, REASONING, is_compaction, is_summary, text_block
 from tenlines.wire.endings import arguments_text, stop_of
 from tenlines.wire.errors import error_from
 from tenlines.wire.json_values import excerpt, items, string
@@ -174,6 +174,8 @@ class _Blocks:
         else:
             self._kept.append(block)
             self._is_plain = False
+            if is_compaction(block) and block.get("content") is None:
+                self._remarks.append("the provider tried to summarise what stood before, and failed")
             if not (kind in _KNOWN or str(kind).endswith(("_tool_result", "_tool_use"))):
                 self._remarks.append(f"unknown block {excerpt(kind)[:80]} was kept as it came")
         self._was_text = kind == "text"
