@@ -10,20 +10,18 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import msgspec
+from case_laws import assert_valid, check_log, check_requests, check_sums, encoded
 
 from tenlines import Agent, Control, Limits, Reply, RunResult, Settings, Tool, Usage, tool
 from tenlines.core import events as ev
 from tenlines.core.effects import CallModel
-from tenlines.core.machine import Machine
 from tenlines.core.replay import fold
-from tenlines.core.transcript import Message, Note, Result
+from tenlines.core.transcript import Note, Result
 from tenlines.errors import OutOfMoves, RemoteError
 from tenlines.journal.memory import MemoryJournal
 from tenlines.journal.sqlite import SqliteJournal
@@ -43,7 +41,6 @@ from tenlines.ports import (
 from tenlines.testing import RecordingObserver
 from tenlines.wire.errors import error_from
 from tenlines.wire.format import Piece
-from tenlines.wire.openai_chat.encoding import Encoder, plain_target
 from tenlines.wire.openai_chat.stream import StreamDecoder
 from tenlines.wire.parts import NOTE_PREFIX
 from tenlines.wire.plain import read_reply
@@ -417,12 +414,7 @@ class Played:
 
     def check_always(self) -> Played:
         """G2 to G6 and V1 to V8. G1 (no raw exception) held, or we would not be here."""
-        previous: list[dict[str, Any]] = []
-        for request in self.model.requests:
-            sent = encoded(request.messages)
-            assert_valid(sent)
-            assert sent[: len(previous)] == previous  # a request begins with the one before
-            previous = sent
+        check_requests(self.model.requests, self.log)
         assert_valid(encoded(self.result.messages))
         check_log(self.log, self.result)
         check_sums(self.log, self.result)
@@ -439,76 +431,6 @@ def fits(number: int, wanted: Any) -> bool:
     if isinstance(wanted, list):
         return number in wanted
     return number <= int(wanted.removeprefix("<=")) if isinstance(wanted, str) else number == wanted
-
-
-def encoded(messages: Iterable[Message]) -> list[Any]:
-    """Messages as they go over the wire."""
-    return list(Encoder(plain_target()).extend(list(messages)))
-
-
-def assert_valid(messages: list[dict[str, Any]]) -> None:
-    """V1 to V8."""
-    ids: set[str] = set()
-    owed: list[str] = []
-    for message in messages:
-        role = message["role"]
-        assert (role == "tool") == bool(owed), "V2, V3: results stand right after their calls, and nowhere else"
-        if role == "tool":
-            assert message["tool_call_id"] == owed.pop(0), "V2: results in call order"
-            assert isinstance(message["content"], str)
-        for call in message.get("tool_calls", ()):
-            assert call["id"], "V1: an id is not empty"
-            assert call["id"] not in ids, "V1: ids are unique"
-            ids.add(call["id"])
-            owed.append(call["id"])
-            assert isinstance(json.loads(call["function"]["arguments"], parse_constant=_refuse), dict), "V6"
-            assert re.fullmatch(r"[A-Za-z0-9_-]{1,64}", call["function"]["name"]), "V7"
-        if role == "assistant":
-            assert message.get("tool_calls") or (message["content"] or "").strip(), "V4: it says something"
-    assert not owed, "V2: every call has its result"
-    json.loads(json.dumps(messages, ensure_ascii=False, allow_nan=False).encode(), parse_constant=_refuse)  # V5
-    roles = [message["role"] for message in messages]
-    systems = roles.count("system")
-    assert "system" not in roles[systems:], "V8: system messages first"
-    assert roles[systems : systems + 1] in ([], ["user"]), "V8: then a user message"
-
-
-def _refuse(constant: str) -> None:
-    raise AssertionError(f"V5: {constant} is not JSON")
-
-
-def check_log(log: list[ev.AnyEvent], result: RunResult) -> None:
-    """G3: valid at every prefix. And the log gives the result, which is a view of it."""
-    machine, known = Machine(), -1
-    for event in log:
-        machine.apply(event)
-        if len(machine.state.messages) != known:
-            known = len(machine.state.messages)
-            assert_valid(encoded(machine.state.messages))
-    again = msgspec.structs.replace(fold(log).result(), observer_errors=result.observer_errors)
-    assert again == result
-
-
-def check_sums(log: list[ev.AnyEvent], result: RunResult) -> None:
-    """G4 to G6: every call has one answer, sums cover all, limits hold."""
-    replies = [event.reply for event in log if isinstance(event, ev.ModelReplied)]
-    start = log[0]
-    assert isinstance(start, ev.RunStarted)
-    limits = [start.settings.limits, *(event.limits for event in log if isinstance(event, ev.LimitsRaised))][-1]
-    closed = replies[:-1] if result.status == "awaiting_approval" else replies
-    asked = Counter((step, place) for step, reply in enumerate(closed, 1) for place in range(len(reply.calls)))
-    assert Counter((record.step, record.position) for record in result.calls) == asked
-    in_messages = [one for one in result.messages[len(start.messages) :] if isinstance(one, Result)]
-    assert len(in_messages) == asked.total()
-    assert result.steps == len(replies)
-    broken = [event.usage for event in log if isinstance(event, ev.ModelFailed)]
-    used = [one or Usage() for one in (*(reply.usage for reply in replies), *broken)]
-    assert result.usage.input == sum(one.input or 0 for one in used)
-    assert result.usage.output == sum(one.output or 0 for one in used)
-    started = {(event.step, event.position) for event in log if isinstance(event, ev.CallStarted)}
-    assert result.tool_calls == len(started)
-    assert limits.steps is None or result.steps <= limits.steps + limits.last_words
-    assert limits.tool_calls is None or result.tool_calls <= limits.tool_calls
 
 
 def transcript_of(journal: Journal, run_id: str) -> list[dict[str, Any]]:

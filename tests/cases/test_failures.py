@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from case_world import CaseModel, Mode, World, assert_valid, check_log, encoded, says, until
+from case_laws import assert_valid, check_log, encoded
+from case_world import CaseModel, Mode, World, says, until
 
 from tenlines import Agent, CallContext, Control, Limits
 from tenlines.core import events as ev

@@ -7,32 +7,18 @@ import json
 from typing import Any
 
 import pytest
-from case_world import CaseModel, World, encoded, says
+from case_formats import TALKING, bodies, errors
+from case_laws import encoded
+from case_world import CaseModel, World, says
 
 from tenlines import Agent
 from tenlines.core.codec import decode, encode
 from tenlines.core.history import first_fault, mend, without_calls
 from tenlines.core.transcript import Assistant, Message, Opaque, Text, ToolCall, User
-from tenlines.wire.checking import check
 from tenlines.wire.converting import written
-from tenlines.wire.format import Format
 from tenlines.wire.formats import FORMATS
 from tenlines.wire.plain import read_messages
 from tenlines.wire.profile import Target
-
-TALKING = [one for one in FORMATS.values() if one.name not in ("cohere", "ollama")]
-
-
-def requests(run: Any, format: Format, model: str = "m") -> list[dict[str, Any]]:
-    """Every request of a run in a format, as JSON that was written and read."""
-    talk = format.talk(Target(profile=format.profile({"model": model}), model=model))
-    return [json.loads(json.dumps(talk.request(one, stream=False))) for one in run.model.requests]
-
-
-def errors(body: dict[str, Any], format: Format) -> list[str]:
-    """What the provider would refuse."""
-    return [f"{one.rule} {one.message}" for one in check(body, format, format.profile()) if one.severity == "error"]
-
 
 # --- trimming -------------------------------------------------------------------------------------------
 
@@ -116,7 +102,10 @@ def test_opaque_01_reasoning_stands_directly_before_its_call_in_every_request(wo
     first = [reasoned("openai_responses"), says("r")]
     run = world.play(model=first, task="go").expect(model_calls=2)
     again = world.play(model=[says("ok")], history=run.result.messages, task="again")
-    sent = [*requests(run, FORMATS["openai_responses"]), *requests(again, FORMATS["openai_responses"])]
+    sent = [
+        *bodies(run.model.requests, FORMATS["openai_responses"]),
+        *bodies(again.model.requests, FORMATS["openai_responses"]),
+    ]
     assert len(sent) == 3
     for body in sent[1:]:
         items = body["input"]
@@ -134,13 +123,15 @@ def test_opaque_02_a_signed_block_goes_back_first_and_byte_for_byte(world: World
         return "r"
 
     run = world.play(model=[reasoned("anthropic"), says("r")]).expect()
-    body = requests(run, FORMATS["anthropic"])[1]
+    body = bodies(run.model.requests, FORMATS["anthropic"])[1]
     block: Any = REASONED["anthropic"]["content"][0]  # type: ignore[index]
     assert json.dumps(body["messages"][1]["content"][0]) == json.dumps(block)
     assert [json.loads(encode(event)) for event in run.log] == [json.loads(encode(decode(encode(e)))) for e in run.log]
     for name, format in FORMATS.items():
         if name not in ("anthropic",):
-            assert "sk-demo-9999" not in json.dumps(requests(run, format)), f"{name} is not shown another's reasoning"
+            assert "sk-demo-9999" not in json.dumps(bodies(run.model.requests, format)), (
+                f"{name} is not shown another's reasoning"
+            )
 
 
 def test_opaque_04_a_call_without_reasoning_is_no_fault_and_none_is_invented(world: World) -> None:
@@ -160,7 +151,7 @@ def test_opaque_04_a_call_without_reasoning_is_no_fault_and_none_is_invented(wor
     ]
     run = world.play(history=history, task="u3")
     assert run.result.status == "answered"
-    (body,) = requests(run, FORMATS["anthropic"])
+    (body,) = bodies(run.model.requests, FORMATS["anthropic"])
     kinds = [
         [block["type"] for block in message["content"]]
         for message in body["messages"]

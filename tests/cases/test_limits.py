@@ -6,7 +6,8 @@ import copy
 import json
 from typing import Any
 
-from case_world import World, calls, encoded, gives, is_note, says
+from case_laws import encoded
+from case_world import World, calls, gives, is_note, says
 
 from tenlines import Limits
 from tenlines.core.replay import fold

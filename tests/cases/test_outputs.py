@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from case_world import World, calls, encoded, says
+from case_laws import encoded
+from case_world import World, calls, says
 
 from tenlines import ConfigError, Image
 from tenlines.core import events as ev

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from case_world import CaseModel, World, calls, encoded, says, until
+from case_laws import encoded
+from case_world import CaseModel, World, calls, says, until
 
 from tenlines import Control
 from tenlines.core import events as ev

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from case_world import World, calls, encoded, is_note, says
+from case_laws import encoded
+from case_world import World, calls, is_note, says
 
 from tenlines import Limits
 from tenlines.core import events as ev

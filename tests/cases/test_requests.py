@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from case_world import Played, World, calls, encoded, says
+from case_laws import encoded
+from case_world import Played, World, calls, says
 
 from tenlines import Retry
 from tenlines.core import events as ev

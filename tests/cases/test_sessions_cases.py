@@ -10,8 +10,9 @@ from functools import partial
 from typing import Any
 
 import pytest
+from case_laws import assert_valid, encoded
 from case_processes import end_of, start
-from case_world import CaseModel, World, assert_valid, calls, encoded, says, until
+from case_world import CaseModel, World, calls, says, until
 
 from tenlines.errors import SessionBusy
 from tenlines.journal.sqlite import SqliteJournal
