@@ -71,7 +71,7 @@ def _refuse(constant: str) -> None:
 
 
 def check_requests(requests: list[CallModel], log: list[ev.AnyEvent]) -> None:
-    """Each is valid, and begins with the one before: up to where the log says that the transcript was cut."""
+    """Each is valid, and begins with that of the step before: up to where the log says that the transcript was cut."""
     cuts = [event.start for event in log if isinstance(event, ev.ContextCompacted)]
     messages: list[Message] = []
     before: list[Any] = []
@@ -81,7 +81,8 @@ def check_requests(requests: list[CallModel], log: list[ev.AnyEvent]) -> None:
         sent = encoded(request.messages)
         assert_valid(sent)
         assert sent[: len(before)] == before, "a request begins with the one before"
-        messages, before = list(request.messages), sent[:-1] if asks_for_summary(request) else sent
+        if not asks_for_summary(request):
+            messages, before = list(request.messages), sent
 
 
 def check_log(log: list[ev.AnyEvent], result: RunResult) -> None:
