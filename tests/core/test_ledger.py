@@ -221,6 +221,19 @@ def test_the_time_until_somebody_took_the_run_up_is_nobodys_wait() -> None:
     assert ledger.calls[0].latency_s == 2.0
 
 
+def test_of_a_call_that_a_crash_cut_off_nobody_knows_how_long_it_took() -> None:
+    run = Run().call("send").start()
+    run.at += 1_000
+    (line,) = ledger_of(run.resume().refuse_all().log).calls
+    assert (line.outcome, line.latency_s) == ("in_doubt", None)
+
+
+def test_behind_a_step_that_was_not_reported_nobody_knows_what_is_new() -> None:
+    run = step(Run(), 400)
+    ask(run).tell(ev.ModelReplied, step=2, reply=Reply("", (ToolCall("x", "look", "{}"),))).start().returned()
+    assert [line.new for line in ledger_of(step(run, 900).log).steps] == [None, None, None]
+
+
 def test_a_request_that_nobody_will_hear_of_is_not_counted_as_nothing() -> None:
     run = Run().ask().resume().ask().cancel("now")
     ledger = ledger_of(run.log)

@@ -181,7 +181,7 @@ def _served(store: Journal, run_id: str) -> list[str]:
     start = next(store.read(run_id), None)
     if not isinstance(start, RunStarted) or not any(spec.spends for spec in start.tools):
         return []
-    later = [one.run_id for one in store.runs() if one.started_at >= start.at and one.run_id != run_id]
+    later = [one.run_id for one in store.runs() if one.started_at >= start.at]
     heads = [next(store.read(one), None) for one in reversed(later)]
     return [one.run_id for one in heads if isinstance(one, RunStarted) and one.parent.rsplit(":", 2)[0] == run_id]
 

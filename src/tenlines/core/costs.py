@@ -172,8 +172,8 @@ class Ledger(msgspec.Struct, frozen=True, gc=False, kw_only=True):
 
     @property
     def repeated(self) -> int:
-        """Input that a cache can have had: what the step before held too, and what the cache had where its beginning was
-        changed."""
+        """Input that a cache can have had: what the step before held too; where the beginning changed, what the cache
+        had."""
         return sum(_repeated(line) for line in self.steps)
 
     @property

@@ -312,7 +312,6 @@ class _Keeper:
         for call_id in _results(before, event.start, event.end):
             if call := self.by_id.get(call_id):
                 call.stand(left.get(call_id, 0), self.tally)
-        self.seen = len(after)
 
     # --- the view ---
 
