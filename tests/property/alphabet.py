@@ -14,7 +14,8 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 
 from tenlines.core import events as ev
-from tenlines.core.limits import Limits, Price, Repeats, Retry
+from tenlines.core.context import Compaction
+from tenlines.core.limits import Counting, Limits, Price, Repeats, Retry, Tier
 from tenlines.core.transcript import (
     Assistant,
     Json,
@@ -86,6 +87,22 @@ OTHERWISE = (
 CAREFUL_NAMES = ("look", "send", "put", "pay", "pay", "pry", "keep", "sign", "book", "wire", "seal")
 
 
+ASK = ev.ToolSpec("ask", read_only=True, spends=True)
+HIRE = ev.ToolSpec("hire", idempotent=True, spends=True)
+CREW = ev.ToolSpec("crew", spends=True)
+LEND = ev.ToolSpec("lend", approve=True, reconcilable=True, spends=True)
+SPENDING = (LOOK, SEND, ASK, HIRE, CREW, LEND, FINISH)
+"""Tools that draw on the limits of their run."""
+SPENDING_NAMES = ("look", "send", "ask", "ask", "ask", "hire", "hire", "crew", "lend", "finish")
+SPENDING_SETS = (
+    *(SPENDING,) * 5,
+    tuple(msgspec.structs.replace(spec, spends=False) for spec in SPENDING),
+    tuple(msgspec.structs.replace(spec, spends=not spec.final) for spec in SPENDING),
+    (LOOK, ASK),
+)
+"""What a later owner may have of them."""
+
+
 def changed(change: dict[str, dict[str, Any]]) -> tuple[ev.ToolSpec, ...]:
     """The careful tools, some of them otherwise."""
     return tuple(msgspec.structs.replace(spec, **change.get(spec.name, {})) for spec in CAREFUL)
@@ -132,6 +149,30 @@ HISTORIES: tuple[tuple[Message, ...], ...] = (
 )
 PRICES = (None, Price(input=1, output=2), Price(input=3, output=15, cache_read=0.3, cache_write=3.75))
 PRICES_ODD = (Price(input=0, output=0), Price(input=1000, output=2000), Price(input=1, output=1, cache_read=9))
+TIERED = Price(input=2, output=8, tiers=(Tier(above=400, input=4, output=9, cache_write=6),))
+LONG = tuple("word " * count + "and more" for count in (5, 60, 90, 150, 300, 800))
+"""What tools return in long runs: from what is never left out to what fills the window by itself."""
+SUMMARIES = ("We looked.", "We looked at it and sent it. " * 8, "Everything. " * 400, "", "  \n", "half \ud83d")
+
+
+def some_compaction(chooser: Chooser) -> Compaction:
+    """All the ways in which a transcript may be made smaller, in a small world."""
+    pick = chooser.pick
+    return Compaction(
+        strategies=pick((("elide",), ("drop",), ("summarise",), ("elide", "summarise"), ("summarise", "drop"))),
+        keep=pick((1, 1, 2, 3)),
+        window=pick((None,) * 3 + (pick((1, 300, 700)), 1_500, 1_500, 2_500, 2_500, 4_000, 4_000)),
+        at=pick((None, None, None, 60, 400, 1_200)),
+        least_gain=pick((0.0, 0.01, 0.3)),
+        summary_tokens=pick((50, 200, 1_000)),
+        expected_steps=pick(((), (30,), (3, 12, 40))),
+    )
+
+
+def some_counting(chooser: Chooser) -> Counting:
+    """What may be known of tokens before the first request."""
+    others = (Counting(rate=0.4, margin=1.1), Counting(rate=3.0, margin=1.0), Counting(rate=60.0, margin=2.0))
+    return chooser.pick((Counting(),) * 8 + others)
 
 
 ROUNDS = ("a", "a", "ab", "ab", "abc", "baaa", "baa", "abac", "P", "aP")
@@ -155,10 +196,40 @@ def some_limits(chooser: Chooser) -> Limits:
     )
 
 
+def tight_limits(chooser: Chooser) -> Limits:
+    """Limits that a few requests, and the calls that spend beside them, come up against."""
+    pick = chooser.pick
+    return Limits(
+        steps=pick((None, None, 4, 9, 30)),
+        tool_calls=pick((None, None, 3, 8, 30)),
+        tokens=pick((None, None, 1_500, 4_000, 20_000)),
+        dollars=pick((None, None, 0.008, 0.03, 0.3)),
+        on_tool_limit=pick(("stop", "continue", "continue")),
+        last_words=pick((False, True)),
+    )
+
+
+def long_settings(chooser: Chooser) -> ev.Settings:
+    """A run whose transcript grows and may be cut."""
+    pick = chooser.pick
+    return ev.Settings(
+        limits=pick((Limits(steps=None), Limits(steps=None), Limits(steps=30), tight_limits(chooser))),
+        price=pick((PRICES[2], PRICES[2], TIERED)),
+        compaction=pick((None,) + (some_compaction(chooser),) * 8),
+        read_results=pick((True, False)),
+        max_output_tokens=pick((None, None, 20, 400, 5_000)),
+        repeats=Repeats(told_after=None, invalid_in_a_row=None),
+        retry=pick((Retry(attempts=2, first_wait_s=0.5), Retry(attempts=5))),
+        tool_choice=pick(("auto", "auto", "auto", "required", "look")),
+        keep_tool_choice=pick((False, True)),
+        on_stop=pick(("keep", "keep", "undo")),
+    )
+
+
 def some_settings(chooser: Chooser, careful: bool) -> ev.Settings:
     """Everything that the machine decides by."""
     pick = chooser.pick
-    of_leave: dict[str, Any] = {}
+    of_leave: dict[str, Any] = {"compaction": pick((None,) * 5 + (some_compaction(chooser),))}
     if careful:
         of_leave["on_in_doubt"] = pick(("tell", "ask", "ask"))
         of_leave["on_stop"] = pick(("keep", "undo"))
@@ -179,6 +250,25 @@ def some_settings(chooser: Chooser, careful: bool) -> ev.Settings:
         empty_is_answer=pick((False, False, True)),
         tell_left=pick((False, False, True)),
     )
+
+
+def spending_reply(chooser: Chooser) -> Reply:
+    """A model that has others work for it."""
+    pick = chooser.pick
+    how_many = pick((1, 1, 2, 2, 3, 4) * 3 + (0,))
+    calls = tuple(ToolCall("", pick(SPENDING_NAMES), pick(GOOD)) for _ in range(how_many))
+    return Reply(pick(("", "Yes.")), calls, "tool_calls" if calls else "end", dollars=pick((None,) * 6 + (0.0, 0.002)))
+
+
+def long_reply(chooser: Chooser) -> Reply:
+    """A model that goes on for long."""
+    pick = chooser.pick
+    names = [pick(("look", "look", "poll", "send")) for _ in range(pick((1, 1, 1, 2, 3) * 4 + (0,)))]
+    calls = tuple(ToolCall("", name, pick(('{"a":1}', '{"b":[2]}'))) for name in names)
+    stop: Any = (
+        pick(("tool_calls",) * 9 + ("length",)) if calls else pick(("pause", "pause", "end", "context_overflow"))
+    )
+    return Reply(pick(("", "Yes.", "No.")), calls, stop, None, pick(((), (), OPAQUE)), "m")
 
 
 def some_reply(chooser: Chooser, careful: bool) -> Reply:

@@ -59,6 +59,8 @@ class CallFacts(msgspec.Struct):
     """How things stood when somebody decided last."""
     outcome: str = ""
     parts: tuple[Part, ...] = ()
+    tail: tuple[Part, ...] = ()
+    """What the transcript says behind them: how the rest can be read."""
 
     @property
     def place(self) -> Place:

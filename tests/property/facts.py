@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 from call_facts import WHOLE, CallFacts, Decision, Place, Start, as_object, holds, plain
+from money_facts import MoneyFacts
 
 from tenlines.core import events as ev
 from tenlines.core import outcomes
@@ -23,8 +24,10 @@ class Facts(msgspec.Struct):
     tools: dict[str, ev.ToolSpec] = {}
     marked: set[str] = set()
     """Tools that needed leave at any time."""
+    money: MoneyFacts = msgspec.field(default_factory=MoneyFacts)
     replies: int = 0
     tokens: int = 0
+    """What the run's own requests used, like the dollars."""
     dollars: float = 0.0
     starts: int = 0
     """Calls that really started a tool, each counted once."""
@@ -83,6 +86,7 @@ class Facts(msgspec.Struct):
         twin = msgspec.structs.replace(self)
         for name, value in growing(self):
             setattr(twin, name, value.copy())
+        twin.money = self.money.still()
         twin.open = [one.still() for one in self.open]
         twin.acted |= {one.place: one for one in twin.open if one.place in self.acted}
         return twin
@@ -91,6 +95,7 @@ class Facts(msgspec.Struct):
 
     def read(self, event: ev.AnyEvent) -> None:
         getattr(self, f"_on_{type(event).__name__}")(event)
+        self.money.read(event, self)
         self.log.append(event)
         self.at = max(self.at, event.at)
 
@@ -181,13 +186,16 @@ class Facts(msgspec.Struct):
         self.undoing = False
 
     def _on_StepStarted(self, event: ev.StepStarted) -> None:
-        self.words_only = self.limits.steps is not None and self.replies >= self.limits.steps
+        self.words_only = self.limits.steps is not None and self.used("steps") >= self.limits.steps
 
     def _on_ModelFailed(self, event: ev.ModelFailed) -> None:
         self.failures += 1
         self._pay(event.usage, None)
         self.not_before = event.at + (event.retry_after_s or 0.0)
         cure = {"RSN": "reasoning", "MED": "media"}.get(event.violation[:3])
+        if event.kind == "ContextTooLong":  # it is made shorter at once, or the run ends
+            self.cured += 1
+            self.not_before = 0.0
         if event.kind not in ("OutOfMoves", "ContextTooLong") and cure and cure not in self.left_out:
             self.left_out.add(cure)
             self.cured += 1
@@ -196,14 +204,38 @@ class Facts(msgspec.Struct):
         self._release()
 
     def _pay(self, usage: Usage | None, dollars: float | None) -> None:
-        assert self.start is not None
-        price = self.start.settings.price
         if usage is not None:
             self.tokens += (usage.input or 0) + (usage.output or 0)
-        if dollars is not None:
-            self.dollars += dollars
-        elif usage is not None and price is not None and None not in (usage.input, usage.output):
-            self.dollars += price.of(usage)
+        self.dollars += self.cost_of(usage, dollars) or 0.0
+
+    def cost_of(self, usage: Usage | None, said: float | None) -> float | None:
+        """What a request cost, as far as it is known."""
+        assert self.start is not None
+        price = self.start.settings.price
+        if said is not None:
+            return said
+        if usage is None or price is None or None in (usage.input, usage.output):
+            return None
+        return price.of(usage)
+
+    def used(self, kind: str) -> float:
+        """What is used or set aside for calls, of one kind of limit; without the request under way."""
+        own = {"steps": self.replies, "tool_calls": self.starts, "tokens": self.tokens, "dollars": self.dollars}[kind]
+        said: float = getattr(self.money.children, kind)
+        return own + said + self.money.held(kind)
+
+    # --- summaries and cuts ---
+
+    def _on_SummaryStarted(self, event: ev.SummaryStarted) -> None:
+        pass
+
+    def _on_SummaryEnded(self, event: ev.SummaryEnded) -> None:
+        usage = event.usage if event.reply is None else event.reply.usage
+        self._pay(usage, None if event.reply is None else event.reply.dollars)
+        self._release()
+
+    def _on_ContextCompacted(self, event: ev.ContextCompacted) -> None:
+        pass
 
     def _on_ModelReplied(self, event: ev.ModelReplied) -> None:
         assert self.start is not None
@@ -249,6 +281,10 @@ class Facts(msgspec.Struct):
         if spec is not None and spec.final:
             texts = [part.text for part in event.parts if isinstance(part, Text)]
             self.final = event.full if event.full is not None else "\n\n".join(texts)
+        assert self.start is not None
+        if event.truncated and self.start.settings.read_results:
+            key = f"{self.start.run_id}:{event.step}:{event.position}"
+            call.tail = (Text(outcomes.cut_short(key)),)
         self._end(call, "ok", event.parts)
 
     def _on_CallFailed(self, event: ev.CallFailed) -> None:
@@ -348,9 +384,9 @@ class Facts(msgspec.Struct):
     def is_asking(self) -> bool:
         """Whether a request is under way."""
         for event in reversed(self.log):
-            if isinstance(event, ev.StepStarted):
+            if isinstance(event, ev.StepStarted | ev.SummaryStarted):
                 return True
-            if isinstance(event, ev.ModelReplied | ev.ModelFailed | ev.RunResumed | ev.RunStarted):
+            if isinstance(event, ev.ModelReplied | ev.ModelFailed | ev.SummaryEnded | ev.RunResumed | ev.RunStarted):
                 return False
             if isinstance(event, ev.CancelRequested) and event.mode == "now":
                 return False
@@ -390,7 +426,7 @@ class Facts(msgspec.Struct):
         return bool(self.cancelled) or self.final is not None or is_late
 
     def has_room(self, call: CallFacts) -> bool:
-        return bool(call.runs) or self.limits.tool_calls is None or self.starts < self.limits.tool_calls
+        return bool(call.runs) or self.limits.tool_calls is None or self.used("tool_calls") < self.limits.tool_calls
 
     def needs_leave(self, call: CallFacts) -> bool:
         return call.to_person or (call.name in self.tools and self.tools[call.name].approve)

@@ -9,12 +9,15 @@ from alphabet import HISTORIES, LOOK, TOOLS
 from call_facts import CallFacts, holds
 from facts import Facts
 from laws import ACCEPTS, Checked, under_way
+from laws_of_cuts import MOST_SUMMARIES
 from laws_of_leave import EVER, only_people_can_go_on, to_reconcile
+from money_facts import KINDS
 
 from tenlines.core import events as ev
+from tenlines.core.context import Arithmetic
 from tenlines.core.deciding import binding
-from tenlines.core.effects import Finish, RunTools, UndoCall
-from tenlines.core.limits import Limits, Reservation
+from tenlines.core.effects import Compact, Finish, RunTools, Summarise, UndoCall
+from tenlines.core.limits import Left, Limits, Reservation, Spent
 from tenlines.core.state import Phase
 from tenlines.core.transcript import Assistant, Reply, Result, System, Text, ToolCall, Usage, User
 
@@ -72,6 +75,9 @@ class Hostile:
             ev.UndoRequested(**stamp, by="eve", tools=TOOLS),
             ev.UndoStarted(**place, key=key),
             ev.CallUndone(**place, outcome="ok"),
+            ev.SummaryStarted(**stamp, start=1, end=2, reserved=Reservation()),
+            ev.SummaryEnded(**stamp, reply=Reply("a summary")),
+            ev.ContextCompacted(**stamp, strategy="elide", start=1, end=2, arithmetic=NO_ARITHMETIC),
         ]
 
     def _hostile_anywhere(self) -> list[Any]:
@@ -166,10 +172,13 @@ class Hostile:
         stamp, effect = self.stamp(), self.run.machine.next(self.now)
         step, attempt = self.run.facts.replies + 1, self.run.facts.failures + 1
         if isinstance(effect, Finish):
-            is_timed = effect.status == "deadline"
-            return [] if is_timed else [ev.StepStarted(**stamp, step=step, attempt=attempt, reserved=Reservation())]
+            may_go_on = effect.status in ("deadline", "context_overflow")  # by another clock, or another reckoning
+            start = ev.StepStarted(**stamp, step=step, attempt=attempt, reserved=Reservation())
+            return self._wrong_cuts() + ([] if may_go_on else [start])
         if isinstance(effect, UndoCall):
             return []
+        if isinstance(effect, Compact | Summarise):
+            return self._wrong_cuts()
         pairs: tuple[tuple[Any, Any], ...] = (
             (step - 1, attempt),
             (step + 1, attempt),
@@ -183,7 +192,57 @@ class Hostile:
         return [
             *(ev.StepStarted(**stamp, step=one, attempt=two, reserved=Reservation()) for one, two in pairs),
             ev.StepStarted(**stamp, step=step, attempt=attempt, reserved=reserved),
+            *self._wrong_cuts(),
         ]
+
+    def _wrong_cuts(self) -> list[Any]:
+        """Cuts that would split an exchange, or reach beyond the transcript, or where nothing may be cut; and summaries
+        that nobody wrote."""
+        state, stamp, length = self.run.machine.state, self.stamp(), len(self.run.machine.state.messages)
+        spans: list[tuple[Any, Any]] = [(0, 0), (-1, 1), (1, 0), (length, length + 1), (0, length + 1), (None, 1)]
+        spans += [(0.0, 1), ("0", 1), (0, None), (-length, length)]
+        spans += [(index, index + 1) for index, one in enumerate(state.messages) if isinstance(one, Result)]
+        spans += [(0, index) for index, one in enumerate(state.messages) if isinstance(one, Result)]
+        waits = state.retry_at is not None and self.now < state.retry_at
+        if state.compaction is None or state.stop is not None or waits:
+            spans += [(start, end) for start in range(length) for end in range(start + 1, length + 1)][:12]
+        whole = (0, length)
+        events: list[Any] = [self._cut("elide", *span) for span in spans]
+        events += [self._cut("drop", *span) for span in (*spans, whole)] if self._newest_stays() else []
+        events += [ev.SummaryStarted(**stamp, start=one, end=two, reserved=Reservation()) for one, two in spans]
+        events += [self._cut("nonsense", *whole), self._cut(None, *whole)]
+        texts = ("a summary", "", self.run.cuts.written[2] + " and more" if self.run.cuts.written else "it was not so")
+        events += [self._cut("summarise", *whole, summary=text) for text in texts]
+        if self.run.cuts.written:
+            start, end, text = self.run.cuts.written
+            events += [self._cut("summarise", *span, summary=text) for span in ((start + 1, end), (start, end - 1))]
+        if self.run.cuts.was_tried or self.run.cuts.failures >= MOST_SUMMARIES:
+            events.append(ev.SummaryStarted(**stamp, start=1, end=2, reserved=Reservation()))
+        return events
+
+    def _newest_stays(self) -> bool:
+        """Whether there is an exchange, which then may not be dropped."""
+        return any(isinstance(one, Assistant) for one in self.run.machine.state.messages)
+
+    def _cut(self, strategy: Any, start: Any, end: Any, summary: str = "") -> Any:
+        fields = {"strategy": strategy, "start": start, "end": end, "summary": summary}
+        return ev.ContextCompacted(**self.stamp(), **fields, arithmetic=NO_ARITHMETIC)
+
+    def _hostile_summarising(self) -> list[Any]:
+        replies: list[Any] = [
+            "text",
+            Reply(None),  # type: ignore[arg-type]
+            Reply("x", stop="nonsense"),  # type: ignore[arg-type]
+            Reply("x", usage=Usage(-1, 5)),
+            Reply("x", usage=Usage(5, 5, -1)),
+            Reply("x", usage=Usage(5, 5, 0, -1)),
+            Reply("x", usage=Usage(5, 5, 0, 0, -1)),
+            Reply("x", usage=Usage(1.5, 5)),  # type: ignore[arg-type]
+            Reply("x", dollars=-0.1),
+        ]
+        used: tuple[Any, ...] = (Usage(-1), Usage(1, -1), 7)
+        events: list[Any] = [ev.SummaryEnded(**self.stamp(), reply=reply) for reply in replies]
+        return events + [ev.SummaryEnded(**self.stamp(), kind="E", usage=one) for one in used]
 
     def _hostile_awaiting_model(self) -> list[Any]:
         stamp, step = self.stamp(), self.run.facts.replies + 1
@@ -247,6 +306,7 @@ class Hostile:
         again[0] = ev.CallStarted(**place, key=key)
         if call.outcome:
             return again
+        again += self._wrong_spending(call)
         words: tuple[Any, ...] = ("ok", "timeout", "cancelled", "in_doubt", "nonsense", "", None)
         events: list[Any] = [ev.CallFailed(**place, outcome=word, text="x") for word in words]
         words = ("ok", "tool_error", "not_executed", "nonsense", None)
@@ -263,6 +323,7 @@ class Hostile:
             events += again[2:4] if call in to_reconcile(self.run.facts) else again[1:4]
             keys: tuple[Any, ...] = ("", key + "0", None, "r:0:0")
             events += [ev.CallStarted(**place, key=wrong) for wrong in keys]
+            events += self._wrong_allowances(call, place, key)
             if not call.runs:
                 events.append(again[4])
                 events.append(ev.CallAbandoned(**place, outcome="cancelled", text="x"))
@@ -270,6 +331,37 @@ class Hostile:
             runnable = self.run.machine.next(self.now)
             if isinstance(runnable, RunTools) and call.position in {c.position for c in runnable.calls}:
                 events.append(ev.CallFailed(**place, outcome="not_executed", text="x"))
+        return events
+
+    def _wrong_allowances(self, call: CallFacts, place: dict[str, Any], key: str) -> list[Any]:
+        """Nothing for a call that spends, something for one that does not, more than there is, less than nothing."""
+        limits, tool = self.run.facts.limits, self.run.facts.tools.get(call.name)
+        right = Left(*(None if getattr(limits, kind) is None else 0 for kind in KINDS))
+        if tool is None or not tool.spends or call.spec is None:
+            given: list[Any] = [right, Left(1, 1, 1, 1.0)]
+        else:
+            given = [None, 7, *(msgspec.structs.replace(right, **{kind: -1}) for kind in KINDS)]
+            for kind in KINDS:
+                limit = getattr(limits, kind)
+                if limit is not None:
+                    given.append(msgspec.structs.replace(right, **{kind: None}))
+                    more = max(0, limit - self.run.facts.used(kind)) + (1 if kind != "dollars" else 0.001)
+                    given.append(msgspec.structs.replace(right, **{kind: more}))
+                    if kind == "tool_calls" and not call.runs:
+                        given.append(msgspec.structs.replace(right, **{kind: more - 1}))
+                else:
+                    given.append(msgspec.structs.replace(right, **{kind: 1}))
+        return [ev.CallStarted(**place, key=key, allowance=one) for one in given]
+
+    def _wrong_spending(self, call: CallFacts) -> list[Any]:
+        """Less than nothing, and anything by a call that was given nothing."""
+        place = {**self.stamp(), "step": call.step, "position": call.position}
+        spent: list[Any] = [7, Spent(steps=-1), Spent(dollars=-0.1), Spent(input_tokens=-5), Spent(unpriced=-1)]
+        if not any(one.place == call.place for one in self.run.facts.money.open):
+            spent += [Spent(), Spent(steps=1)]
+        events: list[Any] = [ev.CallReturned(**place, parts=(Text("x"),), spent=one) for one in spent]
+        for outcome in ("tool_error", "not_executed", "invalid_arguments", "denied", "unknown_tool"):
+            events += [ev.CallFailed(**place, outcome=outcome, text="x", spent=one) for one in spent]  # type: ignore[arg-type]
         return events
 
     def _before_its_time(self, call: CallFacts, place: dict[str, Any], ends: list[Any]) -> list[Any]:
@@ -378,5 +470,6 @@ class Impostor(msgspec.Struct, frozen=True):
     at: float = 0.0
 
 
+NO_ARITHMETIC = Arithmetic(why="asked", tokens_before=0, tokens_after=0, steps=0.0, saves=0.0, costs=0.0, unit="tokens")
 NO_EVENTS: list[Any] = [None, "event", {}, 0, object(), Impostor(), ev.RunStarted, ev.Event(seq=0, at=0.0)]
 WRONG_TIMES: tuple[Any, ...] = (float("nan"), float("inf"), float("-inf"), -1.0, 1e13, None, "1", True)

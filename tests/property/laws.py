@@ -2,7 +2,8 @@
 
 `Checked` is a machine under observation. Beside the live machine it keeps a *shadow*: a second machine that has
 seen nothing but what the log holds, and only after it went through the codec. And it keeps `Facts`: what the log
-says, read from the events alone. The laws of leave, doubt and undoing are in `laws_of_leave`.
+says, read from the events alone. The laws of leave, doubt and undoing are in `laws_of_leave`, those of money in
+`laws_of_money`, those of cuts and of the beginning of requests in `laws_of_cuts`.
 """
 
 from __future__ import annotations
@@ -11,14 +12,31 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 from call_facts import CallFacts, as_object
+from cut_facts import CutFacts, Meter
 from facts import Facts
+from laws_of_cuts import LAWS_OF_CUTS, check_cut
 from laws_of_leave import LAWS_OF_LEAVE
+from laws_of_money import LAWS_OF_MONEY, committed
 
-from tenlines.core import codec
+from tenlines.core import codec, metering
 from tenlines.core import events as ev
-from tenlines.core.effects import AskHuman, CallModel, Effect, Finish, Reconcile, RunTools, Sleep, UndoCall
+from tenlines.core.changes import estimate_tools
+from tenlines.core.effects import (
+    AskHuman,
+    CallModel,
+    Compact,
+    Effect,
+    Finish,
+    Reconcile,
+    RunTools,
+    Sleep,
+    Summarise,
+    UndoCall,
+)
 from tenlines.core.history import first_fault
+from tenlines.core.leaving import without
 from tenlines.core.limits import Limits
 from tenlines.core.machine import Machine
 from tenlines.core.replay import fold
@@ -33,7 +51,8 @@ _ALWAYS = frozenset(
 )
 ACCEPTS: dict[Phase, frozenset[type]] = {
     Phase.NEW: frozenset({ev.RunStarted}),
-    Phase.READY: _ALWAYS | {ev.RunEnded, ev.StepStarted, ev.UndoStarted},
+    Phase.READY: _ALWAYS | {ev.RunEnded, ev.StepStarted, ev.UndoStarted, ev.SummaryStarted, ev.ContextCompacted},
+    Phase.SUMMARISING: _ALWAYS | {ev.SummaryEnded},
     Phase.AWAITING_MODEL: _ALWAYS | {ev.ModelReplied, ev.ModelFailed},
     Phase.AWAITING_TOOLS: _ALWAYS
     | {ev.CallStarted, ev.CallReturned, ev.CallFailed, ev.CallTimedOut, ev.CallAbandoned}
@@ -59,6 +78,25 @@ class Checked:
         self.noted = 0
         """How many of the notes on edits and on undoing have been found there."""
         self.kept: list[Any] = []
+        """The transcript, as it was looked at."""
+        self.cuts, self.meter = CutFacts(), Meter()
+        self.words = 0
+        """What the transcript is estimated at."""
+        self.asked: list[Any] = []
+        """What the model was sent last."""
+        self.attempted: tuple[Any, str] | None = None
+        """The tools of that request, and its tool choice."""
+        self.answered: tuple[int, Any, str] | None = None
+        """The same of the last request that was answered, and before them how many messages it had."""
+        self._remember()
+
+    def _remember(self) -> None:
+        """What the laws compare with after the next event."""
+        state = self.machine.state
+        self.committed = committed(self)
+        self.reckoned = (metering.likely(state), metering.most(state))
+        self.length, self.window = len(state.messages), state.cuts.window
+        self.told_window = None if self.cuts.compaction is None else self.cuts.compaction.window
 
     def fork(self) -> Checked:
         """A second one with the same log, without checking it again."""
@@ -68,6 +106,10 @@ class Checked:
         twin.event, twin.effect, twin.now = self.event, self.effect, self.now
         twin.seen, twin.met, twin.noted = self.seen, self.met, self.noted
         twin.kept = list(twin.machine.state.messages)
+        twin.cuts, twin.meter = msgspec.structs.replace(self.cuts), msgspec.structs.replace(self.meter)
+        twin.asked, twin.attempted, twin.answered = self.asked, self.attempted, self.answered
+        twin.words = self.words
+        twin._remember()
         return twin
 
     def take(self, event: ev.AnyEvent) -> None:
@@ -107,7 +149,25 @@ class Checked:
         self.facts.read(read)
         self.shadow.replay(read)
         self.event, self.now = read, max(self.now, read.at)
+        self._follow(read)
         self.check()
+        self._remember()
+
+    def _follow(self, event: ev.AnyEvent) -> None:
+        """What the log says together with the transcript, which the laws have found to be right so far."""
+        state, stretch = self.machine.state, self.cuts.asked or (0, 0)
+        if isinstance(event, ev.ContextCompacted):
+            check_cut(self.kept, state.messages, event)
+            self.kept, self.seen = list(state.messages), len(state.messages)
+        self.cuts.read(event, sum(map(estimate_tokens, self.kept[slice(*stretch)])))
+        if len(state.messages) != self.length or isinstance(event, ev.ContextCompacted | ev.RunStarted):
+            self.words = sum(map(estimate_tokens, state.messages))
+        self.meter.read(event, self.words + estimate_tools(tuple(self.facts.tools.values())))
+        if isinstance(event, ev.StepStarted):
+            self.asked = [without(one, state.left_out) for one in state.messages]
+            self.attempted = (tuple(self.facts.tools.values()), state.asked_choice)
+        elif isinstance(event, ev.ModelReplied) and self.attempted is not None:
+            self.answered = (len(self.asked), *self.attempted)
 
     def check(self) -> None:
         """Every law, now."""
@@ -127,10 +187,11 @@ def law_1_every_limit_is_checked_first(run: Checked) -> None:
     facts, effect, limits = run.facts, run.effect, run.facts.limits
     if isinstance(run.event, ev.CallStarted) and limits.tool_calls is not None:
         repeated = len(facts.open[run.event.position].runs) > 1
-        assert repeated or facts.starts <= limits.tool_calls, "a call started past the limit"
+        assert repeated or facts.used("tool_calls") <= limits.tool_calls, "a call started past the limit"
     if isinstance(effect, RunTools) and limits.tool_calls is not None:
         new = sum(not facts.open[call.position].runs for call in effect.calls)
-        assert facts.starts + new <= max(limits.tool_calls, facts.starts), "more calls may run than are left"
+        used = facts.used("tool_calls")
+        assert used + new <= max(limits.tool_calls, used), "more calls may run than are left"
     if isinstance(run.event, ev.StepStarted):
         _has_a_step_left(facts, limits)
     if isinstance(effect, Finish) and run.phase is Phase.READY and run.machine.state.stop is None:
@@ -141,9 +202,9 @@ def law_1_every_limit_is_checked_first(run: Checked) -> None:
 
 
 def _has_a_step_left(facts: Facts, limits: Limits, choice: str = "none") -> None:
-    if limits.steps is not None and facts.replies >= limits.steps:
+    if limits.steps is not None and facts.used("steps") >= limits.steps:
         assert limits.last_words, "the model is asked past the step limit"
-        assert 0 < limits.steps == facts.replies, "more than one request past the step limit"
+        assert 0 < limits.steps == facts.used("steps"), "more than one request past the step limit"
         assert choice == "none", "the last words could be another call"
 
 
@@ -152,7 +213,7 @@ def _is_really_used_up(run: Checked, effect: Finish) -> None:
     facts, limits = run.facts, run.facts.limits
     if effect.status == "max_steps":
         assert limits.steps is not None, "ended at a step limit that there is not"
-        assert facts.replies >= limits.steps, "ended before the step limit"
+        assert facts.used("steps") >= limits.steps, "ended before the step limit"
     elif effect.status == "budget":
         assert (limits.tokens, limits.dollars) != (None, None), "ended at a budget that there is not"
     elif effect.status == "deadline":
@@ -162,20 +223,17 @@ def _is_really_used_up(run: Checked, effect: Finish) -> None:
 def _fits_the_budget(run: Checked, effect: CallModel) -> None:
     facts, limits, reserved = run.facts, run.facts.limits, effect.reserved
     assert facts.start is not None
-    state = run.machine.state
-    size = sum(estimate_tokens(message) for message in state.messages)
-    assert reserved.input_tokens == size + state.tools_tokens, "the reservation is not for what would be sent"
-    assert state.tools_tokens >= len(state.specs), "the tools are not reserved for"
+    assert run.machine.state.tools_tokens >= len(run.machine.state.specs), "the tools are not reserved for"
     if limits.tokens is not None:
         assert effect.max_output_tokens is not None
-        assert facts.tokens + reserved.input_tokens + effect.max_output_tokens <= limits.tokens
+        assert facts.used("tokens") + reserved.input_tokens + effect.max_output_tokens <= limits.tokens
     if limits.dollars is not None:
         price = facts.start.settings.price
         assert price is not None, "a dollar limit without a price"
         if price.output:
             assert effect.max_output_tokens is not None
         worst = price.worst(reserved.input_tokens, effect.max_output_tokens or 0)
-        assert facts.dollars + worst <= limits.dollars + 1e-9
+        assert facts.used("dollars") + worst <= limits.dollars + 1e-9 * (1 + limits.dollars)
         assert reserved.dollars == worst
     if facts.deadline is not None:
         assert run.now < facts.deadline, "the model is asked after the deadline"
@@ -252,7 +310,8 @@ def _says_what_was_changed(run: Checked, note: Note) -> None:
 def _matches(message: Any, wanted: Any) -> None:
     if isinstance(wanted, CallFacts):
         assert isinstance(message, Result), "a result was expected here"
-        assert (message.outcome, message.parts) == (wanted.outcome, wanted.parts), "a result was changed on its way"
+        parts = wanted.parts + wanted.tail
+        assert (message.outcome, message.parts) == (wanted.outcome, parts), "a result was changed on its way"
         _is_true(wanted, message.outcome, message.text)
     elif isinstance(wanted, Assistant):
         assert isinstance(message, Assistant)
@@ -343,6 +402,8 @@ def law_10_the_log_says_it_all(run: Checked) -> None:
 
 def _plain(effect: Effect) -> Any:
     """An effect as it compares: the transcript in it is a view of the state, which is compared anyway."""
+    if isinstance(effect, Summarise):
+        return effect.start, effect.end, _plain(effect.request)
     if not isinstance(effect, CallModel):
         return effect
     return [len(effect.messages)] + [getattr(effect, name) for name in _CALL_MODEL]
@@ -361,7 +422,8 @@ def law_11_the_transcript_only_grows(run: Checked) -> None:
         assert len(run.effect.messages) == len(messages)
         assert 0 <= run.effect.new_from <= len(messages)
         assert run.facts.start is not None
-        begin = len(messages) if run.facts.retells else max(run.effect.new_from, len(run.facts.start.messages))
+        told_anew = run.facts.retells or run.cuts.is_cut
+        begin = len(messages) if told_anew else max(run.effect.new_from, len(run.facts.start.messages))
         assert all(not isinstance(message, Assistant) for message in messages[begin:]), "the model's own words are new"
 
 
@@ -418,7 +480,7 @@ def a_run_is_never_stuck(run: Checked) -> None:
     effect, facts = run.effect, run.facts
     match run.phase:
         case Phase.READY:
-            assert isinstance(effect, CallModel | Sleep | Finish | UndoCall)
+            assert isinstance(effect, CallModel | Sleep | Finish | UndoCall | Compact | Summarise)
             assert not isinstance(effect, Sleep) or effect.until > run.now
         case Phase.AWAITING_TOOLS if isinstance(effect, RunTools):
             under_way = any(one.in_hand for one in facts.open)
@@ -500,4 +562,6 @@ LAWS: tuple[Callable[[Checked], None], ...] = (
     a_loop_is_told_and_one_more_round_ends_it,
     the_end_stays_the_end,
     *LAWS_OF_LEAVE,
+    *LAWS_OF_MONEY,
+    *LAWS_OF_CUTS,
 )

@@ -2,32 +2,47 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 from alphabet import (
     CAREFUL,
     CAREFUL_SETS,
     HISTORIES,
+    LONG,
+    PRICES,
     RESULTS,
     ROUNDS,
+    SPENDING,
+    SPENDING_SETS,
+    SUMMARIES,
+    TIERED,
     TOOLS,
     TOOLSETS,
+    USAGES,
     Chooser,
     Seeded,
+    long_reply,
+    long_settings,
+    some_compaction,
+    some_counting,
     some_limits,
     some_reply,
     some_settings,
+    spending_reply,
+    tight_limits,
 )
 from call_facts import Place, holds
-from hostile_events import Hostile
+from hostile_events import NO_ARITHMETIC, Hostile
 from laws import Checked
+from purses import Purses
 
+from tenlines.core import context, outcomes
 from tenlines.core import events as ev
-from tenlines.core import outcomes
 from tenlines.core.effects import (
     AskHuman,
     CallModel,
+    Compact,
     Finish,
     Question,
     Reconcile,
@@ -35,18 +50,29 @@ from tenlines.core.effects import (
     RunnableCall,
     RunTools,
     Sleep,
+    Summarise,
     UndoCall,
 )
-from tenlines.core.limits import Limits
+from tenlines.core.limits import Limits, Reservation
 from tenlines.core.state import Phase
 from tenlines.core.transcript import Reply, Text, ToolCall, Usage
+
+Kind: TypeAlias = Literal["", "money", "long"]
+"""What a world is about: anything; tight limits and calls that spend; long transcripts that are cut."""
+MOST_CUTS = 2
+"""Cuts between two requests."""
 
 
 class World:
     """A driver in miniature, and everything that can happen to it."""
 
-    def __init__(self, chooser: Chooser) -> None:
-        self.chooser, self.run = chooser, Checked()
+    def __init__(self, chooser: Chooser, kind: Kind = "") -> None:
+        self.chooser, self.run, self.kind = chooser, Checked(), kind
+        self.purses = Purses(chooser, honest=True)
+        self.rate = 1.0
+        """Tokens that the provider counts for each that is estimated."""
+        self.cuts = 0
+        """Cuts that the machine wanted since the model was asked last."""
         self.now = 100.0
         self.running: dict[Place, RunnableCall] = {}
         self.in_undo: RunnableCall | None = None
@@ -66,14 +92,18 @@ class World:
     def begin(self) -> None:
         """The first event."""
         pick = self.chooser.pick
-        self.stubborn = pick(("",) * 9 + (pick(ROUNDS),))
-        self.kinds = _QUIET if self.stubborn else pick((_USUAL, _ROUGH, _CRASHY, _HOSTILE))
-        self.careful = not self.stubborn and pick((False, True))
-        if self.careful:
-            self.kinds = pick((_USUAL, _CRASHY, _CRASHY, _CAREFUL, _HOSTILE))
-        settings = some_settings(self.chooser, self.careful)
-        if self.stubborn:
-            settings = msgspec.structs.replace(settings, limits=Limits(steps=40))
+        if self.kind:
+            self.kinds, settings, tools = self._special()
+        else:
+            self.stubborn = pick(("",) * 9 + (pick(ROUNDS),))
+            self.kinds = _QUIET if self.stubborn else pick((_USUAL, _ROUGH, _CRASHY, _HOSTILE))
+            self.careful = not self.stubborn and pick((False, True))
+            if self.careful:
+                self.kinds = pick((_USUAL, _CRASHY, _CRASHY, _CAREFUL, _HOSTILE))
+            settings = some_settings(self.chooser, self.careful)
+            if self.stubborn:
+                settings = msgspec.structs.replace(settings, limits=Limits(steps=40))
+            tools = CAREFUL if self.careful else TOOLS if self.stubborn else pick(TOOLSETS)
         self.run.take(
             ev.RunStarted(
                 **self.stamp(),
@@ -81,10 +111,26 @@ class World:
                 agent="agent",
                 model="m",
                 messages=pick(HISTORIES),
-                tools=CAREFUL if self.careful else TOOLS if self.stubborn else pick(TOOLSETS),
+                tools=tools,
                 settings=settings,
+                counting=some_counting(self.chooser),
+                changed=pick(("", "", "the instructions")),
             )
         )
+
+    def _special(self) -> tuple[tuple[str, ...], ev.Settings, tuple[ev.ToolSpec, ...]]:
+        """What happens in a world about money, or about cuts; what its run decides by; its tools."""
+        pick = self.chooser.pick
+        self.purses.honest = pick((True, True, True, False))
+        prices = (PRICES[1], PRICES[2], TIERED, TIERED)
+        self.rate = pick((0.1, 0.7, 1.0, 1.0, 1.6, 5.0))
+        if self.kind == "long":
+            return pick((_LONG, _LONG, _LONG_ROUGH)), long_settings(self.chooser), TOOLS
+        settings = some_settings(self.chooser, careful=True)
+        settings = msgspec.structs.replace(
+            settings, limits=tight_limits(self.chooser), max_output_tokens=20, price=pick((*prices, None))
+        )
+        return pick((_MONEY, _MONEY, _CRASHY, _HOSTILE)), settings, SPENDING
 
     def go(self, moves: int) -> None:
         """So many moves of the world."""
@@ -107,8 +153,12 @@ class World:
             self.restart()
         elif kind == "late":
             self.arrive_late()
+        elif kind == "cut":
+            self.cut_wilfully()
         else:
             self.speak()
+        self.purses.spend()
+        self.purses.check(self.run.facts.money)
 
     # --- the honest driver ---
 
@@ -116,6 +166,8 @@ class World:
         """Do what the machine asks for, or report the end of something that is under way."""
         if self.run.phase is Phase.AWAITING_MODEL:
             self.answer_request()
+        elif self.run.phase is Phase.SUMMARISING:
+            self.answer_summary()
         elif self.run.phase is Phase.ENDED:
             self.decide_or_undo()
         elif self.careful and (self.running or self.in_undo) and self.chooser.pick((True,) + (False,) * 4):
@@ -127,10 +179,17 @@ class World:
         """What the machine asks for."""
         effect = self.run.machine.next(self.now)
         match effect:
-            case CallModel():
-                self.run.take(
-                    ev.StepStarted(**self.stamp(), step=effect.step, attempt=effect.attempt, reserved=effect.reserved)
-                )
+            case CallModel(step, attempt, reserved=reserved, changed=changed):
+                fields = {"step": step, "attempt": attempt, "reserved": reserved, "changed": changed}
+                self.run.take(ev.StepStarted(**self.stamp(), **fields))
+                self.cuts = 0
+            case Compact():
+                self.cuts, before = self.cuts + 1, self.run.words
+                assert self.cuts <= MOST_CUTS, "one cut after the other, and the model is never asked"
+                self.run.take(ev.ContextCompacted(**self.stamp(), **msgspec.structs.asdict(effect)))
+                assert self.run.words < before, "a cut that makes nothing smaller"
+            case Summarise(start, end, request):
+                self.run.take(ev.SummaryStarted(**self.stamp(), start=start, end=end, reserved=request.reserved))
             case Sleep(until):
                 self.now = self.chooser.pick((until, until, (self.now + until) / 2))
                 self.run.now = max(self.run.now, self.now)
@@ -149,13 +208,13 @@ class World:
     def answer_request(self) -> None:
         """The model replies, or the request fails."""
         started = next(event for event in reversed(self.log) if isinstance(event, ev.StepStarted))
-        if self.stubborn or self.chooser.pick((True,) * 6 + (False,)):
-            reply = self.stubborn_reply() if self.stubborn else some_reply(self.chooser, self.careful)
-            self.run.take(ev.ModelReplied(**self.stamp(), step=started.step, reply=reply))
+        if self.stubborn or self.chooser.pick((True,) * (15 if self.kind else 6) + (False,)):
+            self.run.take(ev.ModelReplied(**self.stamp(), step=started.step, reply=self.reply(started.reserved)))
             return
-        kind = self.chooser.pick(
-            ("RateLimited",) * 4 + ("OutOfMoves", "ContextTooLong", "E") + ("ProtocolRejected",) * 3
-        )
+        kinds = ("RateLimited",) * 4 + ("OutOfMoves", "ContextTooLong", "E") + ("ProtocolRejected",) * 3
+        if self.kind:
+            kinds = ("RateLimited",) * 4 + ("ContextTooLong",) * 3 + ("OutOfMoves", "E", "ProtocolRejected")
+        kind = self.chooser.pick(kinds)
         violations = ("RSN-EDITED", "RSN-PREFIX", "RSN-FOREIGN", "MEDIA-PLACE", "PAIR-MISSING")
         self.run.take(
             ev.ModelFailed(
@@ -164,12 +223,53 @@ class World:
                 attempt=started.attempt,
                 kind=kind,
                 message="it failed",
-                usage=self.chooser.pick((None, None, Usage(7, 2), Usage(5))),
+                usage=self.chooser.pick((None, None, self.usage(started.reserved))),
                 violation=self.chooser.pick(violations) if kind == "ProtocolRejected" else "",
                 retryable=kind == "RateLimited",
                 retry_after_s=self.chooser.pick((None, None, 0.0, 3.0)),
             )
         )
+
+    def reply(self, reserved: Reservation) -> Reply:
+        """What the model says."""
+        if self.stubborn:
+            return self.stubborn_reply()
+        if not self.kind:
+            return some_reply(self.chooser, self.careful)
+        reply = (spending_reply if self.kind == "money" else long_reply)(self.chooser)
+        usage, dollars = self.usage(reserved), reply.dollars
+        if self.purses.honest and dollars is not None and reserved.dollars is not None:
+            dollars = min(dollars, reserved.dollars)
+        return msgspec.structs.replace(reply, usage=usage, dollars=dollars)
+
+    def usage(self, reserved: Reservation) -> Usage | None:
+        """What the provider counts; of an honest one no more than was reserved."""
+        pick = self.chooser.pick
+        if not self.kind:
+            return pick(USAGES)
+        tokens, output = int(self.run.words * self.rate), pick((0, 5, 90, 10_000))
+        if self.purses.honest:
+            tokens = min(tokens, reserved.input_tokens)
+            output = output if reserved.output_tokens is None else min(output, reserved.output_tokens)
+        elif pick((False,) * 6 + (True,)):
+            return pick((None, Usage(), Usage(0, 0), Usage(1 << 40, 1 << 30), Usage(tokens, None), Usage(None, output)))
+        read = pick((0, tokens // 2, tokens))
+        return Usage(tokens, output, read, pick((0, tokens - read)))
+
+    def answer_summary(self) -> None:
+        """A summary comes, one that cannot be used, or none."""
+        pick = self.chooser.pick
+        started = next(event for event in reversed(self.log) if isinstance(event, ev.SummaryStarted))
+        usage, how = self.usage(started.reserved), pick(("fine",) * 6 + ("calls", "stop", "fails", "fails", "nothing"))
+        if how == "nothing":
+            self.run.take(ev.SummaryEnded(**self.stamp()))
+        elif how == "fails":
+            self.run.take(ev.SummaryEnded(**self.stamp(), kind="RateLimited", message=pick(("", "no")), usage=usage))
+        else:
+            calls = (ToolCall("s", "look", "{}"),) if how == "calls" else ()
+            stop: Any = pick(("length", "refusal", "pause", "context_overflow")) if how == "stop" else "end"
+            reply = Reply(pick(SUMMARIES[:2] * 4 + SUMMARIES), calls, stop, usage)
+            self.run.take(ev.SummaryEnded(**self.stamp(), reply=reply))
 
     def stubborn_reply(self) -> Reply:
         """The next of the round."""
@@ -194,11 +294,23 @@ class World:
             self.running.pop((one.step, one.position), None)
         elif (one.step, one.position) in self.running:
             self.end_call(one)
-        elif self.stubborn or self.chooser.pick((True, True, True, True, False)):
-            self.run.take(ev.CallStarted(**self.stamp(), step=one.step, position=one.position, key=one.key))
-            self.running[one.step, one.position] = one
+        elif self.stubborn or self.chooser.pick((True,) * (12 if self.kind else 4) + (False,)):
+            self.start_call(one)
         else:
             self.run.take(self.failed(one, "invalid_arguments", f"{one.name} was refused: it does not take this"))
+
+    def start_call(self, call: RunnableCall) -> None:
+        """The intent, and what may be spent."""
+        place = (call.step, call.position)
+        fields = {"step": call.step, "position": call.position, "key": call.key, "allowance": call.allowance}
+        self.run.take(ev.CallStarted(**self.stamp(), **fields))
+        self.running[place] = call
+        if call.allowance is not None:
+            self.purses.begin(place, call.allowance)
+
+    def spent(self, place: Place) -> Any:
+        """What the call says that it used."""
+        return self.purses.end(place) if self.purses.can_say(place) else None
 
     def refusal(self, one: Refusal) -> ev.AnyEvent:
         """As a driver reports what the machine refused."""
@@ -210,7 +322,9 @@ class World:
         return self.failed(one, one.outcome, one.text)
 
     def failed(self, one: Any, outcome: Any, text: str) -> ev.CallFailed:
-        return ev.CallFailed(**self.stamp(), step=one.step, position=one.position, outcome=outcome, text=text)
+        spent = self.spent((one.step, one.position)) if outcome == "tool_error" else None
+        place = {"step": one.step, "position": one.position}
+        return ev.CallFailed(**self.stamp(), **place, outcome=outcome, text=text, spent=spent)
 
     def end_call(self, call: RunnableCall) -> None:
         """A call that runs comes to its end."""
@@ -219,8 +333,14 @@ class World:
         how = "ok" if self.stubborn else self.chooser.pick(("ok", "ok", "ok", "error", "timeout"))
         if how == "ok":
             parts = RESULTS[0] if self.stubborn else self.chooser.pick(RESULTS)
-            full = self.chooser.pick((None, None, "the whole"))
-            self.run.take(ev.CallReturned(**self.stamp(), **place, parts=parts, full=full))
+            if self.kind == "long":
+                parts = (Text(f"{len(self.log)} {self.chooser.pick(LONG)}"),)
+            fields = {
+                "full": self.chooser.pick((None, None, "the whole")),
+                "truncated": self.chooser.pick((False, True)),
+            }
+            spent = self.spent((call.step, call.position))
+            self.run.take(ev.CallReturned(**self.stamp(), **place, parts=parts, **fields, spent=spent))
         elif how == "error":
             self.run.take(self.failed(call, "tool_error", outcomes.raised(call.name, "ValueError", "no")))
         else:
@@ -300,11 +420,12 @@ class World:
         """Somebody says something, raises a limit, or cancels."""
         if self.run.phase in (Phase.NEW, Phase.ENDED):
             return
-        what = self.chooser.pick(("say", "say", "limits", "drain", "now"))
+        what = self.chooser.pick(("say",) * (12 if self.kind else 2) + ("limits", "drain", "now"))
         if what == "say":
             self.run.take(ev.MessageQueued(**self.stamp(), parts=(Text(f"said {len(self.log)}"),)))
         elif what == "limits":
-            self.run.take(ev.LimitsRaised(**self.stamp(), limits=some_limits(self.chooser)))
+            limits = tight_limits(self.chooser) if self.kind == "money" else some_limits(self.chooser)
+            self.run.take(ev.LimitsRaised(**self.stamp(), limits=limits))
         else:
             mode: Any = what
             self.run.take(ev.CancelRequested(**self.stamp(), mode=mode, reason=self.chooser.pick(("", "enough"))))
@@ -321,12 +442,16 @@ class World:
         self.run = twin
         self.running.clear()
         self.in_undo = None
-        self.run.take(ev.RunResumed(**self.stamp(), tools=self.tools_of_a_new_owner()))
+        self.purses.die()
+        compaction = some_compaction(self.chooser) if self.kind == "long" and self.chooser.pick((False, True)) else None
+        self.run.take(ev.RunResumed(**self.stamp(), tools=self.tools_of_a_new_owner(), compaction=compaction))
 
     def tools_of_a_new_owner(self) -> tuple[ev.ToolSpec, ...]:
         """Mostly the same."""
         if self.chooser.pick((True, True, True, False)):
             return tuple(self.run.facts.tools.values())
+        if self.kind == "money":
+            return self.chooser.pick(SPENDING_SETS)
         return self.chooser.pick(CAREFUL_SETS if self.careful else TOOLSETS)
 
     def be_hostile(self) -> None:
@@ -344,7 +469,20 @@ class World:
         owed = sorted(self.run.facts.owed)
         if owed:
             step, position = self.chooser.pick(owed)
-            self.run.take(ev.LateResultArrived(**self.stamp(), step=step, position=position, outcome="ok", text="late"))
+            fields = {"step": step, "position": position, "spent": self.spent((step, position))}
+            self.run.take(ev.LateResultArrived(**self.stamp(), **fields, outcome="ok", text="late"))
+
+    def cut_wilfully(self) -> None:
+        """Some cut that may be made, whether it is worth it or not."""
+        state, pick = self.run.machine.state, self.chooser.pick
+        if self.run.phase is not Phase.READY or state.compaction is None or state.stop or not state.messages:
+            return
+        places = range(len(state.messages) + 1)
+        start, end, strategy = pick(places), pick(places), pick(("elide", "drop"))
+        is_time = state.retry_at is None or self.now >= state.retry_at
+        if is_time and not context.problem(state.messages, context.Span(strategy, start, end, 0, 0)):
+            fields = {"strategy": strategy, "start": start, "end": end, "arithmetic": NO_ARITHMETIC}
+            self.run.take(ev.ContextCompacted(**self.stamp(), **fields))
 
 
 _USUAL = ("drive",) * 22 + ("hostile", "hostile", "time", "restart", "late", "speak")
@@ -352,12 +490,15 @@ _ROUGH = ("drive",) * 12 + ("hostile", "time", "time", "restart", "late", "speak
 _CRASHY = ("drive",) * 10 + ("restart", "restart", "late", "time", "speak")
 _HOSTILE = ("drive", "drive", "hostile")
 _CAREFUL = ("drive",) * 24 + ("hostile", "time", "restart")
+_MONEY = ("drive",) * 24 + ("hostile", "time", "restart", "late", "late", "speak")
+_LONG = ("drive",) * 100 + ("hostile", "time", "restart", "cut", "speak")
+_LONG_ROUGH = ("drive",) * 30 + ("hostile", "time", "restart", "cut", "late", "speak", "speak")
 _QUIET = ("drive",) * 40 + ("hostile", "time", "restart")
 
 
-def walk(seed: int, moves: int = 40) -> World:
+def walk(seed: int, moves: int = 40, kind: Kind = "") -> World:
     """One random run of the world, from its seed."""
-    world = World(Seeded(seed))
+    world = World(Seeded(seed), kind)
     if world.chooser.pick((False,) * 9 + (True,)):
         world.be_hostile()
     world.begin()

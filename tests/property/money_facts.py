@@ -1,0 +1,112 @@
+"""What a log says about money: what was used, what is set aside, and for which start of which call."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from call_facts import Place
+
+from tenlines.core import events as ev
+from tenlines.core.limits import Left, Reservation, Spent
+from tenlines.core.transcript import Usage
+
+if TYPE_CHECKING:
+    from facts import Facts
+
+KINDS = ("steps", "tool_calls", "tokens", "dollars")
+"""What is limited, beside time."""
+
+
+class Purse(msgspec.Struct):
+    """What one start of a call was given to spend. It stays set aside until this very start says what it used."""
+
+    place: Place
+    given: Left
+    said: bool = False
+
+
+class MoneyFacts(msgspec.Struct):
+    """What the log says about money, beside what the run's own replies used (`Facts.tokens`, `Facts.dollars`)."""
+
+    purses: list[Purse] = []
+    children: Spent = Spent()
+    request: Reservation | None = None
+    """What is set aside for the request under way."""
+    is_step: bool = False
+    """That request will be a step."""
+    excess: dict[str, float] = {}
+    """By how much the last event used more than was set aside for it."""
+    unpriced: int = 0
+    unmetered: int = 0
+
+    def still(self) -> MoneyFacts:
+        """A copy that shares nothing that changes."""
+        return msgspec.structs.replace(self, purses=[msgspec.structs.replace(one) for one in self.purses])
+
+    def read(self, event: Any, facts: Facts) -> None:
+        """Take in an event."""
+        self.excess = {}
+        match event:
+            case ev.StepStarted(reserved=reserved) | ev.SummaryStarted(reserved=reserved):
+                self.request, self.is_step = reserved, isinstance(event, ev.StepStarted)
+            case ev.ModelReplied(reply=reply):
+                self._used(reply.usage, reply.dollars, facts)
+                self.request = None
+            case ev.ModelFailed(usage=usage):
+                self._used(usage, None, facts) if usage is not None else None
+                self.request = None
+            case ev.SummaryEnded(reply=reply, usage=usage):
+                if reply is not None:
+                    self._used(reply.usage, reply.dollars, facts)
+                elif usage is not None:
+                    self._used(usage, None, facts)
+                self.request = None
+            case ev.CancelRequested(mode="now") | ev.RunResumed() if self.request is not None:
+                self.unmetered += 1
+                self.request = None
+            case ev.CallStarted(allowance=given) if given is not None:
+                self.purses.append(Purse((event.step, event.position), given))
+            case ev.CallReturned() | ev.CallFailed() | ev.LateResultArrived() if event.spent is not None:
+                self._said((event.step, event.position), event.spent)
+
+    def _used(self, usage: Usage | None, said: float | None, facts: Facts) -> None:
+        """A request came back: was it more than was set aside?"""
+        tokens = 0 if usage is None else (usage.input or 0) + (usage.output or 0)
+        cost = facts.cost_of(usage, said)
+        self.unpriced += cost is None
+        self.unmetered += usage is None or usage.input is None or usage.output is None
+        if self.request is None:
+            return
+        room = self.request.input_tokens + (self.request.output_tokens or 0)
+        self.excess = {
+            "tokens": max(0, tokens - room),
+            "dollars": max(0.0, (cost or 0.0) - (self.request.dollars or 0.0)),
+        }
+
+    def _said(self, place: Place, spent: Spent) -> None:
+        """A call says what it used."""
+        purse = [one for one in self.purses if one.place == place and not one.said][-1]
+        purse.said = True
+        self.excess = {kind: max(0, getattr(spent, kind) - (getattr(purse.given, kind) or 0)) for kind in KINDS}
+        self.children = self.children.plus(spent)
+
+    @property
+    def open(self) -> list[Purse]:
+        """What is set aside and not accounted for."""
+        return [one for one in self.purses if not one.said]
+
+    def held(self, kind: str) -> float:
+        """How much is set aside for calls."""
+        return sum(getattr(one.given, kind) or 0 for one in self.open)
+
+    def of_request(self, kind: str) -> float:
+        """How much is set aside for the request under way."""
+        if self.request is None:
+            return 0
+        each: dict[str, float] = {
+            "steps": self.is_step,
+            "tokens": self.request.input_tokens + (self.request.output_tokens or 0),
+            "dollars": self.request.dollars or 0.0,
+        }
+        return each.get(kind, 0)
