@@ -150,6 +150,16 @@ def out_of_budget(state: State, verdict: Verdict) -> Finish | None:
     return Finish("budget", verdict.refusal, None) if verdict.refusal else None
 
 
+def why_no_step(state: State) -> Finish | None:
+    """The same of a step that is about to start; its worst case is only looked at where something bounds it."""
+    limits = state.limits
+    is_bounded = limits.tokens is not None or limits.dollars is not None
+    return out_of_budget(state, reservation(state) if is_bounded else _UNBOUNDED)
+
+
+_UNBOUNDED = Verdict()
+
+
 def tool_choice(state: State) -> str:
     """Force a tool only until the model obeyed once, and never when no call could run."""
     choice = state.settings.tool_choice

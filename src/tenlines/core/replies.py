@@ -8,7 +8,7 @@ from tenlines.core import events as ev
 from tenlines.core import metering
 from tenlines.core.calls import WHY_NOT, open_for
 from tenlines.core.changes import append, ask_again, is_at_last_words, note_change, release_queue, stop_if_cancelled
-from tenlines.core.deciding import out_of_budget, reservation, tool_choice, what_changed
+from tenlines.core.deciding import tool_choice, why_no_step
 from tenlines.core.leaving import Leavable, concession
 from tenlines.core.limits import Retry
 from tenlines.core.shrinking import note_look
@@ -26,14 +26,13 @@ def on_step_started(state: State, event: ev.StepStarted) -> None:
         )
     if state.stop is not None:
         raise InvalidEvent(f"the run has to end as {state.stop.status}; no further step may start")
-    if spent := out_of_budget(state, reservation(state)):
+    if spent := why_no_step(state):
         raise InvalidEvent(f"the run has to end as {spent.status}; no further step may start: {spent.reason}")
     if state.attempt:
         state.account.retries += 1
-    note_look(state)
-    choice = tool_choice(state)
-    state.changed, state.tools_changed = what_changed(state, choice), ""  # kept until the model replies
-    state.last_choice, state.last_specs = choice, state.specs
+    if state.compaction is not None:
+        note_look(state)
+    state.asked_choice = tool_choice(state)
     if state.last_words == "due":
         state.last_words = "asked"
     state.retry_at = None
@@ -98,7 +97,9 @@ def on_model_replied(state: State, event: ev.ModelReplied) -> None:
     metering.check(usage, reply.dollars)
     state.account.settle(usage, metering.dollars(state, usage, reply.dollars))
     metering.learn(state, usage)
-    state.attempt, state.last_error, state.changed = 0, "", ""
+    state.attempt, state.last_error = 0, ""
+    state.changed, state.tools_changed = "", ""
+    state.last_choice, state.last_specs = state.asked_choice, state.specs
     state.warnings.extend(reply.remarks)
     if reply.calls:
         open_for(state, reply)

@@ -154,11 +154,13 @@ class State(msgspec.Struct):
     changed: str = ""
     """What of the beginning of the next request, but for tools, is not as in the last one that was answered."""
     tools_changed: str = ""
-    """How the tools differ from those of the request before."""
+    """How the tools differ from those of that one."""
     last_specs: tuple[ToolSpec, ...] = ()
-    """The tools of the request before."""
+    """The tools of the last request that was answered."""
     last_choice: str = ""
     """Its tool choice; "" where there was none."""
+    asked_choice: str = ""
+    """The tool choice of the request under way."""
     compaction: Compaction | None = None
     cuts: CutState = msgspec.field(default_factory=CutState)
     sent: int = 0
