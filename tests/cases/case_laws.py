@@ -71,18 +71,20 @@ def _refuse(constant: str) -> None:
 
 
 def check_requests(requests: list[CallModel], log: list[ev.AnyEvent]) -> None:
-    """Each is valid, and begins with that of the step before: up to where the log says that the transcript was cut."""
+    """Each is valid, and begins with the one that was answered before: up to where the log says that the transcript was
+    cut. One that failed, or that asked for a summary, is no part of the conversation."""
     cuts = [event.start for event in log if isinstance(event, ev.ContextCompacted)]
-    messages: list[Message] = []
+    last: CallModel | None = None
     before: list[Any] = []
     for request in requests:
-        if cuts and "the transcript was cut" in request.changed:
-            before = encoded(messages[: min(cuts)])
+        if last is not None and last.step < request.step:
+            before = encoded(last.messages)
+        if last is not None and cuts and "the transcript was cut" in request.changed:
+            before = encoded(last.messages[: min(cuts)])
         sent = encoded(request.messages)
         assert_valid(sent)
         assert sent[: len(before)] == before, "a request begins with the one before"
-        if not asks_for_summary(request):
-            messages, before = list(request.messages), sent
+        last = last if asks_for_summary(request) else request
 
 
 def check_log(log: list[ev.AnyEvent], result: RunResult) -> None:

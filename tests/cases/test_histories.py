@@ -7,14 +7,16 @@ import json
 from typing import Any
 
 import pytest
+from case_context import compaction_of, cuts
 from case_formats import TALKING, bodies, errors
 from case_laws import encoded
-from case_world import CaseModel, World, says
+from case_world import CaseModel, World, expand, is_note, says
 
 from tenlines import Agent
 from tenlines.core.codec import decode, encode
+from tenlines.core.context import Compaction
 from tenlines.core.history import first_fault, mend, without_calls
-from tenlines.core.transcript import Assistant, Message, Opaque, Text, ToolCall, User
+from tenlines.core.transcript import Assistant, Message, Note, Opaque, Text, ToolCall, User
 from tenlines.wire.converting import written
 from tenlines.wire.formats import FORMATS
 from tenlines.wire.plain import read_messages
@@ -44,6 +46,15 @@ def test_trim_01_a_history_cut_anywhere_is_sent_in_whole_groups(world: World, ke
         assert next(turn.role for turn in turns if turn.role != "system") in ("user", "assistant")
         if format.name in ("gemini", "bedrock", "anthropic"):
             assert turns[0].role == "user"
+    dropping = Compaction(strategies=("drop",), keep=kept, at=1)  # its own trimming: whole exchanges, of four
+    run = world.play(compaction=dropping).expect()
+    assert len(cuts(run)) == (kept < 4)
+    (sent,) = run.sent
+    assert sent[:2] == world.input["history"][:2]
+    said = [message["content"] for message in sent if message["role"] == "user" and not is_note(message)]
+    assert said == ["u1", "u2", "u3"]
+    results = [message["content"] for message in sent if message["role"] == "tool"]
+    assert results == {1: [], 2: ["3"], 3: ["3"]}.get(kept, ["1", "2", "3"])
 
 
 def test_trim_03_a_history_that_begins_and_ends_with_the_assistant_is_framed_for_those_who_need_it(
@@ -159,6 +170,25 @@ def test_opaque_04_a_call_without_reasoning_is_no_fault_and_none_is_invented(wor
     ]
     assert kinds == [["thinking", "text"], ["tool_use"]]
 
+    long: list[Message] = [*history[:2], User((Text(expand(world.input["history"][2]["content"])),)), *history[3:]]
+    for strategies in (("elide", "drop"), ("drop",), ("elide", "summarise")):
+        compaction = compaction_of(world, keep=1, strategies=strategies)
+        trimmed = world.play(history=long, task=None, compaction=compaction).expect()
+        assert encoded(trimmed.result.messages)[: len(long)] == encoded(long), "what a person said stays"
+    earlier = read_messages(
+        [
+            {"role": "assistant", "tool_calls": [{"id": "e", "name": "t", "arguments": "{}"}]},
+            {"role": "tool", "tool_call_id": "e", "content": "word " * 500},
+        ]
+    )
+    for strategy in ("drop", "elide"):
+        forced = Compaction(strategies=(strategy,), keep=2, at=1)
+        run = world.play(history=[history[0], *earlier, *history[1:]], task="u3", compaction=forced)
+        assert [one.strategy for one in cuts(run)] == [strategy]
+        (body,) = bodies(run.model.requests, FORMATS["anthropic"])
+        assert errors(body, FORMATS["anthropic"]) == []
+        assert "thinking" not in json.dumps(body), "what stood before it is not there any more: it would be refused"
+
 
 # --- handing over ---------------------------------------------------------------------------------------
 
@@ -166,8 +196,11 @@ def test_opaque_04_a_call_without_reasoning_is_no_fault_and_none_is_invented(wor
 def test_hand_04_without_tools_nothing_of_them_is_handed_over(world: World) -> None:
     past = mend(read_messages(world.input["history"])).messages
     spoke = Assistant("", past[1].calls, (Opaque("p", "m", "rs_1"),))  # type: ignore[union-attr]
-    handed = without_calls([past[0], spoke, *past[2:]])
-    run = world.play(history=handed, task="go on", model=world.input["model of the next agent"])
-    sent = json.dumps(run.sent)
-    assert not any(word in sent for word in ("SECRETARG", "SECRETRESULT", "rs_1", "tool_calls", '"tool"'))
-    assert [message["role"] for message in run.sent[0]] == ["user", "assistant", "user"]
+    whole = [past[0], spoke, *past[2:]]
+    summed = [past[0], Note("t was called with SECRETARG and said SECRETRESULT", summary=True), *past[3:]]
+    for messages in (whole, summed):
+        handed = without_calls(messages)
+        run = world.play(history=handed, task="go on", model=world.input["model of the next agent"])
+        sent = json.dumps(run.sent)
+        assert not any(word in sent for word in ("SECRETARG", "SECRETRESULT", "rs_1", "tool_calls", '"tool"'))
+        assert [message["role"] for message in run.sent[0]] == ["user", "assistant", "user"]

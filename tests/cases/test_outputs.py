@@ -10,11 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from case_context import compaction_of, counting, cuts
 from case_laws import encoded
 from case_world import World, calls, says
 
 from tenlines import ConfigError, Image
 from tenlines.core import events as ev
+from tenlines.core.context import Compaction
+from tenlines.core.effects import CallModel
 from tenlines.core.replay import fold
 from tenlines.core.transcript import Result, estimate_tokens
 
@@ -63,6 +66,9 @@ def test_outtype_02_an_image_is_named_and_not_pasted_into_the_text(world: World)
     assert estimate_tokens(result) < 2000
     (part,) = run.events(ev.CallReturned)[0].parts
     assert part.data == picture
+    window = world.input["opts"]["context window"]
+    again = world.play(model=counting(world.input["model"]), compaction=Compaction(window=window)).expect(tool_runs={})
+    assert cuts(again) == []
 
 
 def test_outtype_05_an_awaitable_is_awaited_and_a_generator_is_refused_at_once(world: World) -> None:
@@ -153,6 +159,17 @@ def test_size_01_a_result_larger_than_the_window_is_cut_and_kept_whole_in_the_jo
     assert f"{missing:,} of {len(whole):,} characters" in text
     assert run.sent[1][0]["content"] == "Show the log."
     assert event.full == whole
+
+    def pages(request: CallModel) -> Any:
+        if request.step != 2:
+            return world.input["model"][request.step > 1]
+        (key,) = re.findall(r'read_result\(key="([^"]+)"', str(request.messages[2]))
+        return calls(("r", "read_result", json.dumps({"key": key, "offset": -50})))
+
+    paged = world.play(model=counting(pages), compaction=compaction_of(world))
+    paged.expect(model_calls=3, tool_runs={"log": 2})
+    assert cuts(paged) == []
+    assert whole[-50:].rstrip() in paged.results()["r"]
 
 
 def test_size_02_the_end_of_a_long_result_is_kept_too(world: World) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from case_context import counting, cuts
 from case_laws import encoded
 from case_world import CaseModel, World, calls, says, until
 
 from tenlines import Control
 from tenlines.core import events as ev
-from tenlines.core.transcript import Assistant
+from tenlines.core.context import Compaction
+from tenlines.core.transcript import Assistant, Result
 
 
 def test_pair_01_a_call_without_a_result_in_the_history_gets_a_truthful_one(world: World) -> None:
@@ -73,6 +75,17 @@ def test_orph_03_what_was_compacted_away_never_comes_back_as_a_filler(world: Wor
     again = world.play(history=cut, task="Next.", model=[calls(("p2", "work", "{}")), says("finished")])
     assert again.result.repairs == ()
     assert [message["role"] for message in again.sent[1]][-2:] == ["assistant", "tool"]
+
+    past = [*world.input["history"][:2], {**world.input["history"][2], "content": "done " * 2_000}, last]
+    world.tool(work)
+    model = counting(world.input["model"], says("the work was done"))
+    compaction = Compaction(strategies=("summarise",), keep=1, at=1)
+    own = world.play(history=past, model=model, compaction=compaction).expect(model_calls=3)
+    assert len(cuts(own)) == 1
+    assert [one.call_id for one in own.result.messages if isinstance(one, Result)] == ["p2"]
+    later = world.play(history=own.result.messages, task="And now?", model=[says("nothing")])
+    assert later.result.repairs == ()
+    assert later.sent[0][: len(own.sent[2])] == own.sent[2]
 
 
 class _Say:

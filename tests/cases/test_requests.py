@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from case_context import cuts
 from case_laws import encoded
 from case_world import Played, World, calls, says
 
-from tenlines import Retry
+from tenlines import Limits, Retry
 from tenlines.core import events as ev
+from tenlines.core.context import Compaction
 from tenlines.core.effects import CallModel
 from tenlines.core.transcript import Assistant, User
 from tenlines.testing import FakeClock
@@ -64,6 +66,19 @@ def test_retry_04_what_cannot_pass_is_not_asked_again(world: World, variant: int
     assert failed.code == fault["raise"].get("code", "")
     assert str(failed.status) in run.result.reason
     assert run.result.messages == (User(run.result.messages[0].parts),)  # type: ignore[union-attr]
+    if variant == 0:
+        asked = {"role": "assistant", **calls(("a", "t", "{}"))}
+        result = {"role": "tool", "tool_call_id": "a", "content": "word " * 2_000}
+        compaction = Compaction(expected_steps=(1,))
+        again = world.play(
+            history=[{"role": "user", "content": "u"}, asked, result],
+            model=lambda _: fault,
+            clock=FakeClock(),
+            retry=retries(world),
+            compaction=compaction,
+        ).expect(status=status, model_calls=2)
+        assert len(cuts(again)) == 1
+        assert "left out to save room" in again.sent[1][2]["content"]
 
 
 def test_retry_06_a_broken_attempt_is_not_in_the_stored_transcript(world: World) -> None:
@@ -127,6 +142,12 @@ def test_usage_01_a_reply_without_counts_is_said_and_breaks_nothing(world: World
     run = world.play(model=moves).expect()
     assert (run.result.usage.input, run.result.usage.output) == (10, 5)
     assert run.result.usage.unmetered == 1
+    limited = world.play(model=moves, limits=Limits(tokens=10_000)).expect()
+    assert limited.result.left.tokens == 10_000 - 15
+    assert limited.result.usage.unmetered == 1, "which says that the budget is not all that was used"
+    refused = world.play(model=moves, limits=Limits(tokens=10))
+    refused.expect(status="budget", model_calls=0)
+    assert refused.result.left.tokens == 10, "what a request holds is estimated where nothing was reported"
 
 
 def test_usage_03_growing_counts_are_taken_once_and_those_of_a_broken_attempt_count(world: World) -> None:
@@ -240,8 +261,6 @@ def test_cache_04_marks_are_few_and_move_with_the_conversation(world: World) -> 
             return says("ok")
         several = 3 if request.step % 4 == 0 else 1
         return calls(*((f"{request.step}-{i}", "t", "{}") for i in range(several)))
-
-    from tenlines import Limits
 
     run = world.play(model=rule, limits=Limits(steps=70)).expect()
     talk = ANTHROPIC.talk(Target(profile=ANTHROPIC.profile(), model="claude-sonnet-5"))
