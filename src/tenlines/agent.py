@@ -17,7 +17,6 @@ from typing import Any, TypeAlias
 import msgspec
 
 from tenlines.core import events as ev
-from tenlines.core.children import bounded
 from tenlines.core.context import Compaction
 from tenlines.core.events import AnyEvent, Settings
 from tenlines.core.history import mend
@@ -352,9 +351,7 @@ class Agent:
         """The settings of one run, which may be bounded by those of the run that it serves."""
         limits = self.settings.limits if limits is None else limits
         if under is not None:
-            if under.allowance is None:
-                raise ConfigError(f"the tool {under.tool} spends on its own: say so, with @tool(spends=True)")
-            limits = bounded(limits, under.allowance)
+            limits = under.set_aside(limits)
         return (
             self.settings if limits is self.settings.limits else msgspec.structs.replace(self.settings, limits=limits)
         )
@@ -577,7 +574,10 @@ def _charging(parts: Parts, under: CallContext | None) -> Iterator[None]:
     finally:
         if under is not None:
             spent = parts.machine.state.account.charged
-            under.charge(msgspec.structs.replace(spent, runs=(parts.run_id, *spent.runs)))
+            under.charge(
+                msgspec.structs.replace(spent, runs=(parts.run_id, *spent.runs)),
+                parts.opening[0].fields["settings"].limits,
+            )
 
 
 def _unless_lost(result: RunResult) -> RunResult:

@@ -13,9 +13,10 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import msgspec
 
+from tenlines.core.children import bounded, left_for
 from tenlines.core.effects import CallModel
 from tenlines.core.events import AnyEvent, ToolSpec
-from tenlines.core.limits import Left, Spent
+from tenlines.core.limits import Left, Limits, Spent
 from tenlines.core.transcript import JsonObject, Part, Reply
 from tenlines.errors import ConfigError
 
@@ -82,11 +83,12 @@ class CallContext:
         spent: What it used so far; None for nothing.
     """
 
-    __slots__ = ("_cancelled", "_on_give_up", "allowance", "deadline_at", "key", "spent", "tool")
+    __slots__ = ("_aside", "_cancelled", "_on_give_up", "allowance", "deadline_at", "key", "spent", "tool")
 
     def __init__(self, key: str, tool: str, deadline_at: float | None, allowance: Left | None = None) -> None:
         self.key, self.tool, self.deadline_at = key, tool, deadline_at
         self.allowance, self.spent = allowance, None if allowance is None else _NOTHING
+        self._aside: list[Limits] = []
         self._cancelled = False
         self._on_give_up: list[Callable[[], None]] = []
 
@@ -110,16 +112,41 @@ class CallContext:
         """Whether the call was given up (timeout, cancel). A long-running tool looks at it and stops."""
         return self._cancelled
 
-    def charge(self, spent: Spent) -> None:
-        """Enter what the call used of its allowance. `Agent.run(..., under=ctx)` does it by itself.
+    def set_aside(self, limits: Limits) -> Limits:
+        """Set aside what a run under the call may use: `limits`, within what other runs have left of the allowance.
+
+        `Agent.run(..., under=ctx)` does it by itself. A run without limits of its own takes all that is left; so of
+        several at once, give each its own.
+
+        Returns:
+            The limits of that run. They stay set aside until `charge` says what it used.
 
         Raises:
             ConfigError: The tool does not say that it spends (`@tool(spends=True)`).
         """
-        if self.spent is None:
-            raise ConfigError(f"{self.tool} spends on its own: say so, with @tool(spends=True)")
+        with _charging:
+            if self.allowance is None or self.spent is None:
+                raise ConfigError(f"{self.tool} spends on its own: say so, with @tool(spends=True)")
+            within = bounded(limits, left_for(self.allowance, self.spent, self._aside))
+            self._aside.append(within)
+            return within
+
+    def charge(self, spent: Spent, aside: Limits | None = None) -> None:
+        """Enter what the call used of its allowance. `Agent.run(..., under=ctx)` does it by itself.
+
+        Args:
+            spent: What it was.
+            aside: What was set aside for it (`set_aside`).
+
+        Raises:
+            ConfigError: The tool does not say that it spends (`@tool(spends=True)`).
+        """
         with _charging:  # the runs under a call may end in several threads
+            if self.spent is None:
+                raise ConfigError(f"{self.tool} spends on its own: say so, with @tool(spends=True)")
             self.spent = self.spent.plus(spent)
+            if aside is not None:
+                self._aside.remove(aside)
 
     def on_give_up(self, action: Callable[[], None]) -> None:
         """Have `action` called, from another thread, when the call is given up."""

@@ -1,4 +1,4 @@
-"""Makes the doubles importable, and runs a test once for each driver."""
+"""Makes the doubles importable, and the arithmetic of money; runs a test once for each driver."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parent.parent / "crash"))
 
 from driver_doubles import WAYS, Way
 

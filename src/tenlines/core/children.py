@@ -8,11 +8,17 @@ what it had used by then.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from typing import Any, TypeVar
+
 import msgspec
 
+from tenlines.core.effects import RunnableCall
 from tenlines.core.limits import NOTHING, Left, Limits, Reservation, Spent
 from tenlines.core.state import Exchange, OpenCall, State, seconds_left
 from tenlines.errors import InvalidEvent
+
+_Amount = TypeVar("_Amount", int, float)
 
 
 def allowance(state: State, exchange: Exchange, position: int, reserved: Reservation, now: float) -> Left:
@@ -62,12 +68,28 @@ def hold(state: State, one: OpenCall, given: Left | None) -> None:
     left = state.account.left(state.limits, None)
     if left.tool_calls is not None and not one.counted:
         left = msgspec.structs.replace(left, tool_calls=left.tool_calls - 1)  # the call itself
-    for name in ("steps", "tool_calls", "tokens", "dollars"):
+    for name in _LIMITED:
         limit, amount = getattr(state.limits, name), getattr(given, name)
         if (limit is None) != (amount is None) or not 0 <= (amount or 0) <= (getattr(left, name) or 0) * (1 + 1e-9):
             raise InvalidEvent(f"CallStarted gives {one.call.name!r} {amount!r} {name}, of {getattr(left, name)!r}")
     one.allowance = given
     state.account.held, state.account.holders = _plus(state.account.held, given), state.account.holders + 1
+
+
+def still_fit(state: State, calls: Collection[RunnableCall]) -> bool:
+    """Whether calls that were offered together may all still start. They may not where one that has ended used more
+    than it was given, which a provider can bring about that counts otherwise than was reserved."""
+    if state.account.children == _NOTHING_SPENT or state.exchange is None:
+        return True
+    left, counted = state.account.left(state.limits, None), state.exchange.calls
+    given = [call.allowance for call in calls if call.allowance is not None]
+    starts = sum(not counted[call.position].counted for call in calls)
+    for name in _LIMITED:
+        wanted = sum(getattr(one, name) or 0 for one in given) + (starts if name == "tool_calls" else 0)
+        room = getattr(left, name)
+        if room is not None and wanted > room * (1 + 1e-9):
+            return False
+    return True
 
 
 def settle(state: State, one: OpenCall, spent: Spent | None) -> None:
@@ -88,6 +110,8 @@ def settle(state: State, one: OpenCall, spent: Spent | None) -> None:
     account.children = account.children.plus(spent)
 
 
+_LIMITED = ("steps", "tool_calls", "tokens", "dollars")
+_NOTHING_SPENT = Spent()
 _NUMBERS = tuple(name for name in Spent.__struct_fields__ if name != "runs")
 
 
@@ -117,18 +141,30 @@ def _less(held: int | None, given: int | None) -> int | None:
     return None if held is None else max(0, held - (given or 0))
 
 
+def left_for(given: Left, spent: Spent, aside: Collection[Limits]) -> Left:
+    """What a run under a call may use of its allowance, beside what the call has used and what is set aside for other
+    runs under it."""
+
+    def amount(name: str) -> Any:
+        whole = getattr(given, name)
+        taken = getattr(spent, name) + sum(getattr(one, name) or 0 for one in aside)
+        return None if whole is None else max(0, whole - taken)
+
+    return msgspec.structs.replace(given, **{name: amount(name) for name in _LIMITED})
+
+
 def bounded(limits: Limits, given: Left) -> Limits:
     """The limits of a run that may use no more than it was given."""
     return Limits(
         steps=_smaller(limits.steps, given.steps),
         tool_calls=_smaller(limits.tool_calls, given.tool_calls),
         tokens=_smaller(limits.tokens, given.tokens),
-        dollars=limits.dollars if given.dollars is None else min(given.dollars, limits.dollars or given.dollars),
-        seconds=limits.seconds if given.seconds is None else min(given.seconds, limits.seconds or given.seconds),
+        dollars=_smaller(limits.dollars, given.dollars),
+        seconds=_smaller(limits.seconds, given.seconds),
         on_tool_limit=limits.on_tool_limit,
         last_words=limits.last_words,
     )
 
 
-def _smaller(first: int | None, second: int | None) -> int | None:
+def _smaller(first: _Amount | None, second: _Amount | None) -> _Amount | None:
     return first if second is None else second if first is None else min(first, second)

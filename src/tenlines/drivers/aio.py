@@ -155,7 +155,7 @@ class _Driver(Bookkeeping):
                 await self._arrival(self.earliest())
             for happened in chain(self._settled(), self.overdue(), self.heard()):
                 yield happened
-            if self.hands_back(effect, limits):
+            if self.hands_back(effect, limits, waiting):
                 waiting.clear()
             if self.parts.machine.stopping == "now":
                 for happened in await self._end_all():
@@ -188,6 +188,8 @@ class _Driver(Bookkeeping):
             if call is not None and end.error is None:
                 self.abandoned.pop(key, None)
                 ends.append(drafts.ended(call.tool, call.call, end, call.remarks, call.ctx.spent))
+            else:
+                self.arrivals.append((key, end))  # it may be news once the machine has settled the call
         return ends
 
     # --- questions to tools ---------------------------------------------------------------------------

@@ -8,11 +8,12 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple, cast
 
+from tenlines.core.children import still_fit
 from tenlines.core.effects import AskHuman, CallModel, Effect, RunnableCall, RunTools, UndoCall
 from tenlines.core.limits import Limits
 from tenlines.core.transcript import Reply
@@ -139,11 +140,12 @@ class Bookkeeping(ABC):
         tool, now = cast(CarefulTool, self.parts.tools[call.name]), self.parts.clock.now()
         return tool, CallContext(call.key, call.name, drafts.deadline_of(tool, now, None))
 
-    def hands_back(self, effect: RunTools, limits: Limits) -> bool:
+    def hands_back(self, effect: RunTools, limits: Limits, waiting: Collection[RunnableCall]) -> bool:
         """Whether calls that wait for a place go back to the machine, which says what becomes of them now."""
         over = effect.deadline_at is not None and self.parts.clock.now() >= effect.deadline_at
         machine = self.parts.machine
-        return bool(machine.stopping) or over or machine.state.limits is not limits
+        changed = machine.state.limits is not limits or not still_fit(machine.state, waiting)
+        return bool(machine.stopping) or over or changed
 
     def overdue(self) -> Iterator[Draft]:
         """Give up the calls whose time is over."""
@@ -159,9 +161,11 @@ class Bookkeeping(ABC):
         return min(times, default=None)
 
     def late(self, key: str, end: Ended) -> Iterator[Draft]:
-        """A call that was given up has ended. That it obeyed its cancellation is no news."""
+        """A call that was given up has ended. That it obeyed its cancellation is no news, but what it spent is."""
         running = self.abandoned.pop(key, None)
-        if running is not None and not isinstance(end.error, asyncio.CancelledError):
+        if running is None:
+            return
+        if running.ctx.spent is not None or not isinstance(end.error, asyncio.CancelledError):
             yield drafts.late(running, end)
 
     def abandon(self, key: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import traceback
 from collections.abc import Callable
 from typing import Any, NamedTuple, cast
@@ -209,6 +210,8 @@ def late(running: Running, end: Ended) -> Draft:
     texts = [part.text for part in parts if isinstance(part, Text)]
     text = draft.fields.get("text", "\n".join(texts))
     outcome = "ok" if end.error is None else "tool_error"
+    if isinstance(end.error, asyncio.CancelledError):
+        outcome, text = "cancelled", f"{running.tool.spec.name} obeyed when it was told to stop"
     call = running.call
     fields = {**_place(call), "outcome": outcome, "text": text, "spent": running.ctx.spent}
     return Draft(ev.LateResultArrived, fields)

@@ -192,7 +192,7 @@ class _Driver(Bookkeeping):
                 yield from self._arrived(arrival)
             yield from self.overdue()
             yield from self.heard()
-            if self.hands_back(effect, limits):
+            if self.hands_back(effect, limits, waiting):
                 waiting.clear()
             if self.parts.machine.stopping == "now":
                 yield from self._end_all()
