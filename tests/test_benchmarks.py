@@ -54,3 +54,16 @@ def test_the_journal_script_prints_its_tables_and_a_late_step_costs_what_an_earl
     assert report["resume"][0]["events"] == 3_998
     assert len(report["verdicts"]) == 3
     assert report["verdicts"]["cost of a step, last place over first"] < 3  # what grows with the run would be far more
+
+
+@pytest.mark.slow
+def test_the_bounding_script_prints_its_tables_and_a_large_text_is_not_copied(tmp_path: Path) -> None:
+    out = tmp_path / "figures.json"
+    words = [sys.executable, str(FOLDER / "bounding.py"), "--quick", "--out", str(out)]
+    run = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert "against the targets" in run.stdout
+    report = json.loads(out.read_text())
+    assert len(report["results"]) == 8
+    assert all(row["s"] > 0 for row in report["results"])
+    assert len(report["verdicts"]) == 5
+    assert report["verdicts"]["peak beside 100 MB of text, MB"] < 10  # a copy of a tenth of it is 10 MB or more

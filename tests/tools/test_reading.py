@@ -46,6 +46,7 @@ def pages(text: str, max_result: int = 100) -> list[str]:
     found: list[str] = []
     offset: int | None = 0
     while offset is not None:
+        assert offset == len("".join(found))
         heading, _, page = ask(text, max_result, offset=offset).partition("\n")
         following = re.search(r"for more: offset=(\d+)\]$", heading)
         found.append(page)
@@ -61,7 +62,9 @@ def test_the_description_costs_few_tokens() -> None:
     assert spec.read_only
 
 
-@pytest.mark.parametrize("text", [LOG[:9_000], ROWS[:9_000], "日本語の行です" * 400, "e\u0301" * 2_000], ids=range(4))
+@pytest.mark.parametrize(
+    "text", [LOG[:9_000], ROWS[:9_000], "日本語の行です" * 400, "\u0301" * 2_000, "\\" * 2_000], ids=range(5)
+)
 def test_the_pages_together_are_the_whole(text: str) -> None:
     read = pages(text)
     assert len(read) > 5
@@ -95,8 +98,8 @@ def test_the_heading_says_which_characters_of_how_many() -> None:
     assert int(match[1].replace(",", "")) == int(match[2]) == 1_000 + len(page)
 
 
-def test_an_offset_inside_a_character_begins_with_the_character() -> None:
-    assert ask("ae\u0301b", offset=2).endswith("\ne\u0301b")
+def test_an_offset_from_the_end_that_is_inside_a_character_begins_with_the_character() -> None:
+    assert ask("ae\u0301b", offset=-2).endswith("\ne\u0301b")
 
 
 def test_places_are_found_with_their_lines_and_all_are_counted() -> None:

@@ -12,7 +12,7 @@ import unicodedata
 _ESCAPE = re.compile(
     r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"  # one character, as JSON may write it
     r"|\\x1b\[[0-9;?]{0,16}[@-~]"  # a colour, made visible
-    r"|\\x[0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\."
+    r"|\\x[0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}"
 )
 _LONGEST_ESCAPE = 22
 _VIRAMA = 9  # joins two consonants of an Indic script
@@ -30,7 +30,9 @@ _PREPENDED = re.compile(
     "[\u0600-\u0605\u06dd\u070f\u0890\u0891\u08e2\u0d4e\U000110bd\U000110cd\U000111c2\U000111c3"
     "\U0001193f\U00011941\U00011a84-\U00011a89\U00011d46]"
 )
-_FLAG_LETTER = re.compile("[\U0001f1e6-\U0001f1ff]")
+_FLAG_LETTERS = "".join(map(chr, range(0x1F1E6, 0x1F200)))
+_MOST_IN_A_ROW = 100_000
+"""Characters that are counted back to find which of them are pairs."""
 
 
 def size(text: str) -> int:
@@ -89,20 +91,20 @@ def _is_joined(text: str, place: int) -> bool:
     before, after = text[place - 1], text[place]
     if before < " ":
         return before == "\r" and after == "\n"
+    if before == "\\" and _are_in_a_row("\\", text, place) % 2 == 1:  # an escape of JSON
+        return True
     if after < "\u0300":
         return before == "\u200d" or _PREPENDED.match(before) is not None
     if _EXTENDS.match(after) or unicodedata.category(after)[0] == "M":
         return True
     if before == "\u200d" or unicodedata.combining(before) == _VIRAMA or _PREPENDED.match(before):
         return True
-    if _FLAG_LETTER.match(after):
-        return _flag_letters(text, place) % 2 == 1
+    if after in _FLAG_LETTERS:  # two make a flag
+        return _are_in_a_row(_FLAG_LETTERS, text, place) % 2 == 1
     return bool(_HANGUL_BEGINS.match(before) and _HANGUL_GOES_ON.match(after))
 
 
-def _flag_letters(text: str, place: int) -> int:
-    """How many of them stand right before the place; two make a flag."""
-    count = 0
-    while count < _MAX_CLUSTER * 4 and place > count and _FLAG_LETTER.match(text[place - count - 1]):
-        count += 1
-    return count
+def _are_in_a_row(letters: str, text: str, place: int) -> int:
+    """How many of the letters stand right before the place."""
+    before = text[max(0, place - _MOST_IN_A_ROW) : place]
+    return len(before) - len(before.rstrip(letters))

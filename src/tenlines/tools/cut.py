@@ -24,7 +24,7 @@ _Span: TypeAlias = tuple[int, int]
 TROUBLE = ("Traceback (most", "error:", "Error:", "ERROR", "FAILED", "panic:")
 """Words by which logs of compilers, tests and servers say what went wrong."""
 _SEARCHED = 500_000
-"""Characters that are searched for them, from where the first ones are left out; so the time has a bound."""
+"""Characters that are searched for them, from the beginning; so the time has a bound."""
 _ROOM_FOR_TROUBLE = 1_500
 """Bytes. With less room everything goes to head and tail."""
 
@@ -38,10 +38,11 @@ class CutText(NamedTuple):
 
 
 def cut_text(text: str, limit: int) -> CutText:
-    """Keep the beginning and the end of a text that is longer than `limit` bytes, and the first trouble between them.
+    """Keep the beginning and the end of a text that is longer than `limit` bytes.
 
-    The result, marker included, has at most `limit` bytes. `limit` is at least 300. The end gets more than the
-    beginning. Of what is between, the first place that looks like an error is kept too, if there is room.
+    The result, markers included, has at most `limit` bytes. `limit` is at least 300. The end gets more room than the
+    beginning, which keeps at least the names of the columns, if it names any (csv). Where the first thing that looks
+    like an error would be left out, it stays too, with the lines after it.
     """
     return _cut_text(text, limit, text.count("\n"))
 
@@ -52,7 +53,7 @@ def _cut_text(text: str, limit: int, breaks: int) -> CutText:
     spans = _spans(text, limit - marker_size, marker_size)
     shown = text[: spans[0][1]]
     for (_, end), (begin, until) in pairwise(spans):
-        first = text.count("\n", 0, end + 1) + 1
+        first = text.count("\n", 0, end + (2 if text.startswith("\r", end) else 1)) + 1
         before = breaks - text.count("\n", begin) if until == len(text) else text.count("\n", 0, begin)
         last = before + (text[begin - 1] != "\n")
         shown += _marker(begin - end, len(text), lines, first, last) + text[begin:until]
@@ -69,10 +70,10 @@ def _marker(missing: int, chars: int, lines: int, first: int, last: int) -> str:
 
 
 def _spans(text: str, room: int, marker_size: int) -> list[_Span]:
-    """The pieces that stay: head and tail, or head, trouble and tail."""
+    """The pieces that stay: head and tail, and between them the first trouble, unless the head shows it."""
     head_end, tail_start = _ends(text, room)
-    found = _trouble(text, head_end, tail_start) if room >= _ROOM_FOR_TROUBLE else -1
-    if found < 0:
+    found = _trouble(text, tail_start) if room >= _ROOM_FOR_TROUBLE else -1
+    if found < head_end:
         return [(0, head_end), (tail_start, len(text))]
     share = room // 5
     head_end, tail_start = _ends(text, room - marker_size - share)
@@ -85,7 +86,7 @@ def _merged(spans: list[_Span]) -> list[_Span]:
     """Pieces with nothing but the end of a line between them are one."""
     merged = spans[:1]
     for begin, end in spans[1:]:
-        if begin <= merged[-1][1] + 1:
+        if begin <= merged[-1][1] + 2:
             merged[-1] = (merged[-1][0], end)
         else:
             merged.append((begin, end))
@@ -105,20 +106,24 @@ def _header_end(text: str, room: int) -> int:
     end = text.find("\n", 0, room)
     second = text[end + 1 : end + 1 + room].partition("\n")[0]
     is_table = any(0 < text.count(mark, 0, end) == second.count(mark) for mark in "\t;|,") if end > 0 else False
-    return end if is_table and fits(text[:end], room) else 0
+    return _before_break(text, end) if is_table and fits(text[:end], room) else 0
 
 
-def _trouble(text: str, begin: int, end: int) -> int:
-    """The first place between that looks like an error; -1 where there is none."""
-    end = min(end, begin + _SEARCHED)
-    places = [text.find(word, begin, end) for word in TROUBLE]
+def _trouble(text: str, end: int) -> int:
+    """The first place before `end` that looks like an error; -1 where there is none."""
+    end = min(end, _SEARCHED)
+    places = [text.find(word, 0, end) for word in TROUBLE]
     return min((place for place in places if place >= 0), default=-1)
 
 
 def _line_end(text: str, at: int, begin: int = 0) -> int:
     """The place at or before `at` where a line ends; inside a line that is too long, a place between characters."""
     newline = text.rfind("\n", begin + (at - begin) // 2, at + 1)
-    return newline if newline >= 0 else boundary(text, at)
+    return _before_break(text, newline) if newline >= 0 else boundary(text, at)
+
+
+def _before_break(text: str, newline: int) -> int:
+    return newline - 1 if newline and text[newline - 1] == "\r" else newline
 
 
 def _line_start(text: str, at: int) -> int:

@@ -107,7 +107,9 @@ def _begin(text: str, key: str, offset: int) -> int:
             f"offset {offset} is beyond the end: the result of {key} has {len(text)} characters, so offsets go from 0 "
             f"to {len(text) - 1}; a negative one counts from the end"
         )
-    return boundary(text, offset if offset >= 0 else max(0, len(text) + offset))
+    if offset >= 0:
+        return offset  # as an answer named it; to move it could lead back to where that answer began
+    return boundary(text, max(0, len(text) + offset))
 
 
 def _piece(text: str, begin: int, room: int) -> tuple[int, str]:

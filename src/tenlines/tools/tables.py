@@ -15,7 +15,7 @@ def rows_of(table: Any, most: int) -> Any:
     read = _reader(type(table))
     if read is None:
         return None
-    count, kept = len(table), most // (_width(table) + 1)
+    count, kept = len(table), max(0, most // (_width(table) + 1) - 1)
     rows = read(table, min(count, kept))
     if count > kept and isinstance(rows, list):
         rows.append(f"(more than {most:,} values: {count - kept:,} of {count:,} rows were left out)")

@@ -271,7 +271,8 @@ def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
             - `undo`: a function that takes a call back. Not for what is `read_only`.
             - `reconcile`: a function that finds out whether a call took effect. Not for what just runs again after a
               crash, being `read_only` or `idempotent`.
-            - `max_result`: tokens that a result may have (four characters each, marker included), at least 100.
+            - `max_result`: tokens that a result may have, marker included, each estimated as four bytes of UTF-8; at
+              least 100.
             - `extra`: what to do with parameters that it does not have: `refuse`, or `ignore` and note it.
 
     Raises:
