@@ -1,8 +1,8 @@
 """How many tokens the next request holds, and what a reply cost.
 
-The next request holds the provider counted for the last one, and an estimate of what is new.
+The next request holds what the provider counted for the last one, and an estimate of what is new.
 
-The estimate (`transcript.estimate_tokens`) is from lengths alone. What it is off by for this model and these texts is
+The estimate is `transcript.estimate_tokens`. What it is off by for this model and these texts is
 learnt from every report. Before the first report `RunStarted.counting` says what is known.
 """
 
@@ -16,7 +16,7 @@ from tenlines.errors import InvalidEvent
 REFUSED = 0.9
 """Part of a request that a provider refused for its length which it is believed to take in."""
 LEAST_RATE, MOST_RATE = 0.25, 5.0
-"""An estimated token is at most five bytes of text. No tokenizer makes more than one token of a byte; what a report says
+"""An estimated token is at most five bytes of text. No tokenizer makes more than one token of a byte; what a report has
 beyond that is a frame that the provider puts around the request, which does not grow with it."""
 
 
@@ -33,15 +33,18 @@ def likely(state: State) -> float:
 def most(state: State) -> int:
     """Tokens of the next request that are reserved: what was not counted yet may be more than it looks."""
     new = state.rate * (state.estimated_tokens - state.known_estimate)
-    return int(max(0.0, state.known_tokens + (new * state.margin if new > 0 else new))) + 1
+    held = state.known_tokens + (new * state.margin if new > 0 else new)
+    return int(held) + 1 if held > 0 else 1
 
 
 def learn(state: State, usage: Usage | None) -> None:
     """The provider has counted the request that it was just sent."""
     if usage is None or not usage.input or not state.estimated_tokens:
         return
-    state.known_tokens, state.known_estimate = float(usage.input), state.estimated_tokens
-    state.rate = min(max(usage.input / state.estimated_tokens, LEAST_RATE), MOST_RATE)
+    counted, estimated = usage.input, state.estimated_tokens
+    state.known_tokens, state.known_estimate = float(counted), estimated
+    rate = counted / estimated
+    state.rate = LEAST_RATE if rate < LEAST_RATE else MOST_RATE if rate > MOST_RATE else rate
 
 
 def learn_window(state: State) -> bool:
@@ -65,9 +68,14 @@ def forget_part(state: State, before: int) -> None:
 
 def check(usage: Usage | None, dollars: float | None) -> None:
     """Raises `InvalidEvent` where something was used that cannot be."""
-    counts = () if usage is None else (usage.input, usage.output, usage.cache_read, usage.cache_write, usage.reasoning)
-    if any(count is not None and count < 0 for count in counts) or (dollars is not None and dollars < 0):
+    if (dollars or 0.0) < 0 or (usage is not None and _is_negative(usage)):
         raise InvalidEvent(f"a request cannot use less than nothing: {usage!r}, dollars={dollars!r}")
+
+
+def _is_negative(usage: Usage) -> bool:
+    if (usage.input or 0) < 0 or (usage.output or 0) < 0 or (usage.reasoning or 0) < 0:
+        return True
+    return (usage.cache_read or 0) < 0 or (usage.cache_write or 0) < 0
 
 
 def dollars(state: State, usage: Usage | None, said: float | None) -> float | None:

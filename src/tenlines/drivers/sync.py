@@ -109,21 +109,24 @@ class _Driver(Bookkeeping):
 
     def call_model(self, effect: CallModel) -> Iterator[Draft]:
         yield drafts.step_started(effect)
-        end = yield from self._ask_model(effect, self.recorder.on_delta)
-        if end is not None:
+        self.recorder.commit()
+        on_delta = self.recorder.on_delta
+        if effect.deadline_at is None and self.control is None:
+            yield self.replied(effect, drafts.attempt(self.parts.session.complete, effect, on_delta))
+        elif end := (yield from self._ask_elsewhere(effect, on_delta)):
             yield self.replied(effect, end)
 
     def summarise(self, effect: Summarise) -> Iterator[Draft]:
         yield drafts.summary_started(effect)
-        end = yield from self._ask_model(effect.request, None)
-        if end is not None:
-            yield self.summarised(effect.request, end)
-
-    def _ask_model(self, request: CallModel, on_delta: OnDelta | None) -> Generator[Draft, None, Ended | None]:
-        """Ask, once the intent is durable. None: cancelled, and the machine has settled it."""
         self.recorder.commit()
+        request = effect.request
         if request.deadline_at is None and self.control is None:
-            return drafts.attempt(self.parts.session.complete, request, on_delta)
+            yield self.summarised(request, drafts.attempt(self.parts.session.complete, request, None))
+        elif end := (yield from self._ask_elsewhere(request, None)):
+            yield self.summarised(request, end)
+
+    def _ask_elsewhere(self, request: CallModel, on_delta: OnDelta | None) -> Generator[Draft, None, Ended | None]:
+        """Ask in a thread. None: cancelled, and the machine has settled it."""
         key = f"model:{self.parts.machine.state.seq}"
         relay = None if on_delta is None else self.arrivals.put
         self.begin(key, partial(self.parts.session.complete, request, relay))

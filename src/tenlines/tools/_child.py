@@ -55,7 +55,7 @@ def _run(request: Any) -> Any:
         value = asyncio.run(value)
     from tenlines.tools.render import render
 
-    return render(value, request.max_chars)
+    return render(value, request.max_bytes)
 
 
 def _find(location: Any) -> Any:

@@ -56,7 +56,7 @@ class Request(msgspec.Struct, frozen=True):
     arguments: JsonObject
     key: str
     deadline_at: float | None
-    max_chars: int
+    max_bytes: int
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -101,14 +101,14 @@ def locate(tool: str, function: Callable[..., Any]) -> Location:
     return Location(tool, module, str(Path(file).absolute()), function.__qualname__)
 
 
-def run(location: Location, arguments: JsonObject, ctx: CallContext, max_chars: int) -> Rendered:
+def run(location: Location, arguments: JsonObject, ctx: CallContext, max_bytes: int) -> Rendered:
     """Run a tool in a process of its own and wait for its result.
 
     Raises:
         IsolatedError: The tool raised (a subclass with the name of its exception), its process died, or the
             call was given up.
     """
-    child = _Child(Request(location, arguments, ctx.key, ctx.deadline_at, max_chars))
+    child = _Child(Request(location, arguments, ctx.key, ctx.deadline_at, max_bytes))
     ctx.on_give_up(child.kill)
     try:
         frame = child.wait()

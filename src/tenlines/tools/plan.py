@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 NAME = re.compile(r"[a-zA-Z_][A-Za-z0-9_-]{0,63}")
 """What every provider accepts as the name of a tool."""
-CHARS_PER_TOKEN = 4
+BYTES_PER_TOKEN = 4
 MIN_RESULT = 100
 """Tokens. Below this there is no room to say what is missing."""
 

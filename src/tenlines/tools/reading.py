@@ -7,7 +7,7 @@ from collections.abc import Callable
 from itertools import islice
 
 from tenlines.tools.breaks import boundary, fits, prefix, size
-from tenlines.tools.plan import CHARS_PER_TOKEN, Options, Plan
+from tenlines.tools.plan import BYTES_PER_TOKEN, Options, Plan
 from tenlines.tools.render import clean
 from tenlines.tools.tool import Tool
 
@@ -38,7 +38,7 @@ class ReadResult(Tool[..., str]):
                 with a sentence, for the model, where there is none.
             max_result: Tokens of one answer.
         """
-        read = _Reader(whole, max_result * CHARS_PER_TOKEN).read_result
+        read = _Reader(whole, max_result * BYTES_PER_TOKEN).read_result
         super().__init__(read, Plan(read, Options(read_only=True, max_result=max_result), {}))
 
 

@@ -19,7 +19,7 @@ from tenlines.errors import ConfigError
 from tenlines.ports import Allow, Bound, CallContext, GuardedCall, Invalid, Opinion, Rendered
 from tenlines.tools import problems
 from tenlines.tools.careful import Approve, Beside
-from tenlines.tools.plan import CHARS_PER_TOKEN, Options, Plan, docstring
+from tenlines.tools.plan import BYTES_PER_TOKEN, Options, Plan, docstring
 from tenlines.tools.render import render
 from tenlines.tools.signature import EMPTY
 
@@ -44,7 +44,7 @@ class Tool(Generic[P, R]):
         self._function, self._plan = function, plan
         self.name = plan.name
         self.needs_instance = plan.signature.takes_self and not is_bound
-        self._max_chars = plan.options.max_result * CHARS_PER_TOKEN
+        self._max_bytes = plan.options.max_result * BYTES_PER_TOKEN
         self.__doc__ = docstring(function)
         self.__name__ = getattr(function, "__name__", plan.name)
         self.__qualname__ = getattr(function, "__qualname__", plan.name)
@@ -152,7 +152,7 @@ class Tool(Generic[P, R]):
         if self._plan.location is not None:
             from tenlines.tools.isolated import run
 
-            return run(self._plan.location, arguments, ctx, self._max_chars)
+            return run(self._plan.location, arguments, ctx, self._max_bytes)
         context_name = self._plan.signature.context_name
         if context_name:
             arguments = {**arguments, context_name: ctx}
@@ -162,7 +162,7 @@ class Tool(Generic[P, R]):
 
     def render(self, value: Any) -> Rendered:
         """Turn the value into parts of at most `max_result` tokens. Never runs the tool again."""
-        return value if type(value) is Rendered else render(value, self._max_chars)
+        return value if type(value) is Rendered else render(value, self._max_bytes)
 
     # --- before, after and back -----------------------------------------------------------------------
 
