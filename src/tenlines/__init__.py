@@ -1,6 +1,7 @@
 """tenlines: the agent loop, and everything around it that makes a loop survive production."""
 
 from tenlines.agent import Agent, Run
+from tenlines.core.context import Compaction
 from tenlines.core.events import Settings
 from tenlines.core.limits import Limits, Price, Repeats, Retry
 from tenlines.core.result import RunResult
@@ -18,6 +19,7 @@ __all__ = [
     "Agent",
     "Ask",
     "CallContext",
+    "Compaction",
     "ConfigError",
     "Control",
     "Delta",
