@@ -44,7 +44,8 @@ MaxTokens: TypeAlias = Annotated[
     str | None, typer.Option("--max-tokens", metavar="N", help="Input and output tokens of all requests together.")
 ]
 MaxDollars: TypeAlias = Annotated[
-    str | None, typer.Option("--max-dollars", metavar="X", help="Money of all requests; without a known price (--price, --prices) nothing starts.")
+    str | None,
+    typer.Option("--max-dollars", metavar="X", help="Money; without a known price (--price, --prices) nothing starts."),
 ]
 PriceFile: TypeAlias = Annotated[
     str | None,
