@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from math import isclose
 from typing import Any
 
-from crash_world import COMPENSATIONS, PLAIN, Case, Outside, answer_to, run_of
+from crash_money import sum_of
+from crash_world import COMPENSATIONS, CUT_TO, PLAIN, Asked, Case, Outside, answer_to, digests, run_of
 
 from tenlines.core import events as ev
+from tenlines.core.context import question
 from tenlines.core.events import AnyEvent
+from tenlines.core.machine import Machine
 from tenlines.core.replay import fold
 from tenlines.core.result import CallRecord, RunResult
 from tenlines.core.transcript import Assistant, Message, Result
@@ -45,6 +50,9 @@ def problems_of(case: Case, journal: Journal, task: str, before: Sequence[AnyEve
         wrong += [f"{record.name} {record.step}.{record.position}: {one}" for one in _of_call(record, done, doubts)]
     wrong += _of_what_nobody_asked_for(result, done)
     wrong += _of_undo(case, result, done)
+    wrong += _of_money(case, journal, task, log)
+    if case.settings.compaction is not None:
+        wrong += _of_requests(Outside(case.effects).asked(task), log)
     return wrong
 
 
@@ -129,9 +137,9 @@ def _of_call(record: CallRecord, done: Done, doubts: dict[Place, str]) -> Iterat
 
 def _of_effects(record: CallRecord, keys: Sequence[str]) -> Iterator[str]:
     """Once for each key where the service knows keys; once at all elsewhere; and never claimed without having been."""
-    if record.name in ("look", "peek"):
+    if record.name in ("look", "peek", "scan", "note"):
         return
-    times = len(set(keys)) if record.name in ("put", "post") else len(keys)
+    times = len(set(keys)) if record.name in ("put", "post", "staff") else len(keys)
     if times > 1:
         yield f"it was done {times} times, with the keys {keys}"
     if record.outcome == "ok" and not times:
@@ -156,3 +164,75 @@ def _of_undo(case: Case, result: RunResult, done: Done) -> Iterator[str]:
     standing = [one.name for one in result.standing if one.name in COMPENSATIONS]
     if is_undone and (standing or any(one.outcome != "ok" for one in result.undone)):
         yield f"not undone: {standing}, {result.undone}"
+
+
+# --- money --------------------------------------------------------------------------------------------
+
+
+def _of_money(case: Case, journal: Journal, task: str, log: Sequence[AnyEvent]) -> Iterator[str]:
+    """No limit is passed at any event; what a call was given stays held until it says what it used."""
+    sums, wrong = sum_of(log)
+    yield from wrong
+    account = fold(log).state.account
+    held, children = account.held.dollars or 0.0, account.children
+    if not (isclose(held, sums.held["dollars"]) and isclose(children.dollars, sums.children["dollars"])):
+        yield f"the account holds {held}, the sums say {sums.held}; children {children.dollars}, {sums.children}"
+    lost = sum(
+        isinstance(event, ev.RunResumed) and isinstance(before, ev.StepStarted | ev.SummaryStarted)
+        for before, event in pairwise(log)
+    )
+    if account.unmetered != lost:
+        yield f"{lost} requests were under way when a process died, {account.unmetered} are counted as unmetered"
+    if case.settings.price is not None:
+        spent = sum(_dollars(journal, run.run_id) for run in journal.runs() if run.task.startswith(f"{task}/"))
+        if spent > (children.dollars + held) * (1 + 1e-9):
+            yield f"the runs under it cost {spent}; it counts {children.dollars} and holds {held}"
+        if not held and not isclose(spent, children.dollars):
+            yield f"the runs under it cost {spent}, it was charged with {children.dollars}"
+
+
+def _dollars(journal: Journal, run_id: str) -> float:
+    return fold(journal.read(run_id)).state.account.dollars
+
+
+# --- requests -----------------------------------------------------------------------------------------
+
+
+def _of_requests(asked: Sequence[Asked], log: Sequence[AnyEvent]) -> Iterator[str]:
+    """What the model was sent is what the log says; each request begins with the one before it, unless it says why not;
+    and what was cut is sent no more."""
+    cuts = sum(isinstance(event, ev.ContextCompacted) for event in log)
+    if not cuts:
+        yield "nothing was cut"
+    intents = _intended(log)
+    gone: set[str] = set()
+    before: Asked | None = None
+    for one in asked:
+        for step, messages, is_gone in intents:
+            gone |= is_gone
+            if (step, messages) == (one.step, one.messages):
+                break
+        else:
+            yield f"step {one.step} was sent {len(one.messages)} messages that its intent does not say"
+        if still := gone.intersection(one.messages):
+            yield f"step {one.step} was sent {len(still)} messages that were cut"
+        if before is not None and not one.changed:
+            shared = before.messages[: len(before.messages) - before.is_summary]
+            if one.messages[: len(shared)] != shared:
+                yield f"step {one.step} does not begin with the request before it, and does not say why"
+        before = one
+
+
+def _intended(log: Sequence[AnyEvent]) -> Iterator[tuple[int, tuple[str, ...], set[str]]]:
+    """The requests that were to be made, with the messages that were cut since the one before."""
+    machine, gone = Machine(), set[str]()
+    for event in log:
+        state = machine.state
+        messages = digests(state.messages) if isinstance(event, ev.ContextCompacted) else ()
+        machine.replay(event)
+        if isinstance(event, ev.ContextCompacted):
+            gone |= {*messages} - {*digests(state.messages)}
+        elif isinstance(event, ev.StepStarted):
+            yield event.step, digests(state.messages), gone
+        elif isinstance(event, ev.SummaryStarted):
+            yield state.account.steps + 1, digests([*state.messages, question(CUT_TO)]), gone

@@ -9,7 +9,7 @@ import asyncio
 import itertools
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -27,6 +27,10 @@ class Plan(msgspec.Struct):
     case: Case
     only: str = ""
     """The one place to kill at; "" for all of them."""
+    since: str = ""
+    """The place from which on it is killed; "" for the first one."""
+    until: str = ""
+    """The last place at which it is killed; "" for the very last one."""
     twice: str = ""
     """After a death at this place, whoever carries on is killed at every one of its points as well."""
 
@@ -74,9 +78,10 @@ class Explorer:
 
     def explore(self) -> Tally:
         """Kill at every point; then, after one of them, at every point of whoever carries on."""
+        self._finish(next(self._names))  # a later run knows of earlier ones, and looks at them
         places = self._finish(next(self._names))
         self.tally.points = len(places)
-        for point in (point for point, place in enumerate(places) if self._plan.only in ("", place)):
+        for point in self._points(places):
             if len(self.tally.wrong) < ENOUGH:
                 self.tally.kills += self._live_on([point])
         if self._plan.twice:
@@ -84,6 +89,13 @@ class Explorer:
         _, said = Child(lambda tell: tell(damage_of(self._case))).end()
         self.tally.wrong += said[0] if isinstance(said[0], list) else [str(said)]
         return self.tally
+
+    def _points(self, places: list[str]) -> Iterator[int]:
+        """Where to kill."""
+        plan = self._plan
+        first = places.index(plan.since) if plan.since else 0
+        last = len(places) - 1 - places[::-1].index(plan.until) if plan.until else len(places) - 1
+        yield from (point for point in range(first, last + 1) if plan.only in ("", places[point]))
 
     def _explore_again(self, point: int) -> None:
         task = next(self._names)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import inspect
 import os
 import random
@@ -25,9 +26,12 @@ from tenlines import (
     ToolCall,
     tool,
 )
+from tenlines.core.changes import estimate_tools
+from tenlines.core.context import Compaction, question
 from tenlines.core.effects import CallModel
 from tenlines.core.events import AnyEvent, RunEnded, RunStarted
-from tenlines.core.transcript import Assistant, Message, Result, User
+from tenlines.core.limits import Price
+from tenlines.core.transcript import Message, Note, Result, Usage, User, estimate_tokens
 from tenlines.journal.postgres import PostgresJournal
 from tenlines.journal.sqlite import SqliteJournal
 from tenlines.ports import Journal, RunSummary
@@ -45,6 +49,7 @@ class Outside:
     def __init__(self, path: str | Path) -> None:
         self._path = path
         self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        self._asked = os.open(f"{path}.asked", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
 
     def does(self, what: str, item: str, key: str) -> None:
         """Something happens."""
@@ -58,6 +63,32 @@ class Outside:
             if item.startswith(prefix):
                 found[what, item].append(key)
         return found
+
+    def is_asked(self, task: str, request: CallModel) -> None:
+        """A model was sent a request."""
+        asked = Asked(task, is_summary(request), request.step, request.changed, digests(request.messages))
+        os.write(self._asked, msgspec.json.encode(asked) + b"\n")
+
+    def asked(self, task: str) -> list[Asked]:
+        """What was sent for a task, whichever process did it."""
+        lines = Path(f"{self._path}.asked").read_bytes().splitlines()
+        requests = (msgspec.json.decode(line, type=Asked) for line in lines)
+        return [one for one in requests if one.task == task]
+
+
+class Asked(msgspec.Struct, array_like=True, frozen=True):
+    """A request, as the world outside saw it."""
+
+    task: str
+    is_summary: bool
+    step: int
+    changed: str
+    messages: tuple[str, ...]
+
+
+def digests(messages: Sequence[Message]) -> tuple[str, ...]:
+    """Each message, in short."""
+    return tuple(hashlib.blake2b(repr(one).encode(), digest_size=6).hexdigest() for one in messages)
 
 
 _outside: list[Outside] = []
@@ -91,6 +122,18 @@ async def peek(item: str) -> str:
     """The same, awaited."""
     await _pause()
     return f"saw {item}"
+
+
+@tool(read_only=True, max_result=4_000)
+def scan(item: str) -> str:
+    """Returns much, which is left out later."""
+    return f"{item} " * 200
+
+
+@tool(read_only=True)
+def note(item: str) -> str:
+    """Returns too little to be left out by itself, and enough to be summarised."""
+    return f"{item} {'.' * 330}"
 
 
 @tool(idempotent=True)
@@ -162,10 +205,32 @@ def burn(item: str, ctx: CallContext) -> str:
     return f"burnt {item}"
 
 
+_child: list[Agent] = []
+"""The agent that the tools of this process ask."""
+
+
+@tool(spends=True)
+def hire(item: str, ctx: CallContext) -> str:
+    """Asks another agent, which costs; then does it."""
+    result = _child[0].run_sync(f"{item}/child", under=ctx, raise_on_stop=False)
+    _outside[0].does("hire", item, ctx.key)
+    return f"hired {item}: {result.status}"
+
+
+@tool(spends=True, idempotent=True)
+async def staff(item: str, ctx: CallContext) -> str:
+    """The same, awaited, with a service that knows keys."""
+    result = await _child[0].run(f"{item}/child", under=ctx, raise_on_stop=False)
+    _outside[0].does("staff", item, ctx.key)
+    return f"staffed {item}: {result.status}"
+
+
 TOOLS = (look, peek, put, send, mail, book, pay, post, burn)
-for _one in TOOLS:
+CUTTING = (scan, note)
+SPENDING = (hire, staff)
+for _one in (*TOOLS, *CUTTING, *SPENDING):
     _one.check({"item": "x"})  # here, so that what this imports is there before anything forks
-PLAIN = {"send", "mail", "pay"}
+PLAIN = {"send", "mail", "pay", "hire"}
 """What a crash leaves in doubt."""
 COMPENSATIONS = {"book": "unbook", "pay": "refund"}
 
@@ -174,10 +239,10 @@ COMPENSATIONS = {"book": "unbook", "pay": "refund"}
 
 
 class Script:
-    """A model that asks for the calls of a list of replies and then answers: a pure function of the messages."""
+    """A model that asks for the calls of a list of replies and then answers: a pure function of the request."""
 
-    def __init__(self, replies: Sequence[Sequence[str]]) -> None:
-        self.name, self._replies = "script", replies
+    def __init__(self, replies: Sequence[Sequence[str]], is_watched: bool = False) -> None:
+        self.name, self._replies, self._is_watched = "script", replies, is_watched
 
     def session(self) -> Script:
         """It remembers nothing, so one will do."""
@@ -185,21 +250,31 @@ class Script:
 
     def complete(self, request: CallModel, on_delta: object) -> Reply:
         """The next reply of the list."""
-        return self._next(request.messages)
+        return self._next(request)
 
     async def acomplete(self, request: CallModel, on_delta: object) -> Reply:
         """The same, after a pause."""
         await _pause()
-        return self._next(request.messages)
+        return self._next(request)
 
-    def _next(self, messages: Sequence[Message]) -> Reply:
-        begin = max(place for place, one in enumerate(messages) if isinstance(one, User))
-        step = sum(isinstance(one, Assistant) for one in messages[begin:])
+    def _next(self, request: CallModel) -> Reply:
+        messages, step = request.messages, request.step - 1
+        task = next(one.text for one in reversed(messages) if isinstance(one, User))
+        if self._is_watched:
+            _outside[0].is_asked(task, request)
+        usage = Usage(sum(map(estimate_tokens, messages)) + estimate_tools(request.tools), 20)
+        if is_summary(request):
+            return Reply(f"summary of {task} before step {request.step}", usage=usage)
         if step == len(self._replies):
-            return Reply(answer_to(messages))
-        task = messages[begin].text
+            return Reply(answer_to(messages), usage=usage)
         names = enumerate(self._replies[step])
-        return Reply(calls=tuple(ToolCall(f"c{n}", name, _item(task, step, n)) for n, name in names))
+        return Reply(calls=tuple(ToolCall(f"c{n}", name, _item(task, step, n)) for n, name in names), usage=usage)
+
+
+def is_summary(request: CallModel) -> bool:
+    """Whether a summary is asked for."""
+    last = request.messages[-1]
+    return isinstance(last, Note) and last == question(CUT_TO)
 
 
 def _item(task: str, step: int, position: int) -> str:
@@ -245,17 +320,38 @@ class Case(msgspec.Struct, frozen=True):
 
     def agent(self, journal: Journal, at: Callable[[str], None] | None = None) -> Agent:
         """Make it, with `at` called before and after whatever it asks of the outside."""
-        model: Any = Script(self.replies)
-        tools: list[Any] = [_FLAWED.get((self.flaw, one.name), one) for one in TOOLS]
+        model: Any = Script(self.replies, self.settings.compaction is not None)
+        tools: list[Any] = [_FLAWED.get((self.flaw, one.name), one) for one in self._tools]
+        if self.flaw == "cuts nothing":
+            model = _CutsNothing(self.replies, True)
         if self.flaw == "commits late":
             journal = _CommitsLate(journal)
         if at is not None:
-            model = _WatchedModel(model, at)
+            model = _WatchedModel(model, "model", at)
             tools = [Watched(one, one.name, _OF_TOOLS, at) for one in tools]
             journal = Watched(journal, "journal", _OF_JOURNALS, at)
+        _child[:] = [self._child(journal, at)]
         return Agent(model, tools, settings=self.settings, journal=journal)
 
+    @property
+    def _tools(self) -> tuple[Any, ...]:
+        return (*TOOLS, *(CUTTING if self.settings.compaction else ()), *(SPENDING if self.settings.price else ()))
 
+    def _child(self, journal: Any, at: Callable[[str], None] | None) -> Agent:
+        """The agent that some tools ask; with the same journal."""
+        model: Any = Script((("look",),))
+        if at is not None:
+            model = _WatchedModel(model, "child", at)
+        settings = msgspec.structs.replace(self.settings, limits=Limits(steps=None), compaction=None)
+        return Agent(model, [look], settings=settings, journal=journal, name="child")
+
+
+CUT_TO = 60
+"""Longest summary, in tokens."""
+CUT = Settings(compaction=Compaction(keep=1, at=900, least_gain=1.0, summary_tokens=CUT_TO))
+"""Old results are left out first; where there are none, what was done is summarised. No cut pays: `at` says when."""
+DROPPED = Settings(compaction=Compaction(strategies=("drop",), keep=1, at=900, least_gain=1.0, summary_tokens=CUT_TO))
+PRICED = Settings(price=Price(input=1.0, output=2.0), limits=Limits(steps=None, dollars=0.05))
 UNDONE_ON_STOP = Settings(limits=Limits(steps=2), on_stop="undo")
 ASKED_IN_DOUBT = Settings(on_in_doubt="ask")
 
@@ -291,12 +387,28 @@ class Watched:
         return value
 
 
-class _WatchedModel(Script):
-    def __init__(self, inner: Script, at: Callable[[str], None]) -> None:
-        self.name, self._inner, self._at = inner.name, inner, at
+class _WatchedModel:
+    """A model whose requests say what they are for: a reply, a summary, a child."""
 
-    def session(self) -> Any:
-        return Watched(self._inner, "model", _OF_MODELS, self._at)
+    def __init__(self, inner: Script, label: str, at: Callable[[str], None]) -> None:
+        self.name, self._inner, self._label, self._at = inner.name, inner, label, at
+
+    def session(self) -> _WatchedModel:
+        """It remembers nothing."""
+        return self
+
+    def complete(self, request: CallModel, on_delta: object) -> Reply:
+        """Ask."""
+        reply: Reply = self._of(request).complete(request, on_delta)
+        return reply
+
+    async def acomplete(self, request: CallModel, on_delta: object) -> Reply:
+        """The same."""
+        reply: Reply = await self._of(request).acomplete(request, on_delta)
+        return reply
+
+    def _of(self, request: CallModel) -> Any:
+        return Watched(self._inner, "summary" if is_summary(request) else self._label, _OF_MODELS, self._at)
 
 
 # --- flaws ----------------------------------------------------------------------------------------------
@@ -311,12 +423,30 @@ def _always_not_done(item: str) -> Any:
     return NOT_DONE
 
 
+@tool(name="hire", spends=True)
+def _hires_in_secret(item: str, ctx: CallContext) -> str:
+    """Does not say under which call the other agent works."""
+    result = _child[0].run_sync(f"{item}/child", raise_on_stop=False)
+    return f"hired {item}: {result.status}"
+
+
 _FLAWED: dict[tuple[str, str], Any] = {
+    ("spends in secret", "hire"): _hires_in_secret,
     ("promises too much", "send"): tool(send, idempotent=True),
     ("undoes nothing", "book"): tool(book, undo=_leave),
     ("never knows", "book"): tool(book, reconcile=_always_not_done),
     ("does nothing", "put"): tool(look, name="put", read_only=False),
 }
+
+
+class _CutsNothing(Script):
+    """Sends all that was ever sent once more."""
+
+    _known: tuple[Message, ...] = ()
+
+    def _next(self, request: CallModel) -> Reply:
+        self._known += tuple(request.messages)[len(self._known) :]
+        return super()._next(msgspec.structs.replace(request, messages=self._known))
 
 
 class _CommitsLate:

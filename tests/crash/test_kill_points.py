@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 import pytest
 from crash_points import Plan, Tally
-from crash_world import ASKED_IN_DOUBT, UNDONE_ON_STOP, Case
+from crash_world import ASKED_IN_DOUBT, CUT, DROPPED, PRICED, UNDONE_ON_STOP, Case
 from postgres_server import PostgresServer
 
 PROGRAM = Path(__file__).with_name("crash_points.py")
@@ -24,6 +24,11 @@ GUARDED = (("look", "pay", "burn", "post"),)
 UNDONE = (("book", "send"), ("pay",))
 STOPPED = (("book", "put"), ("book",))
 DOUBTFUL = (("mail",), ("send", "book"))
+
+CUT_TWICE = (("scan",), ("note",), ("note",), ("note",), ("note",))
+"""The long result is left out before the third step, the rest is summarised later."""
+CUT_ONCE = (("scan",), ("note",), ("send",))
+HIRED = (("hire",), ("staff",))
 
 CASES: dict[str, tuple[dict[str, Any], str]] = {
     "undone-aio-postgres": ({"replies": UNDONE, "undo": True}, "after pay.undo"),
@@ -37,16 +42,31 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
     "stopped-aio-sqlite": ({"replies": STOPPED, "settings": UNDONE_ON_STOP}, ""),
     "parallel-sync-sqlite": ({"replies": PARALLEL}, ""),
     "parallel-aio-sqlite": ({"replies": PARALLEL}, ""),
+    "cut-sync-sqlite": ({"replies": CUT_TWICE, "settings": CUT}, ""),
+    "cut-aio-postgres": ({"replies": CUT_TWICE, "settings": CUT}, ""),
+    "dropped-aio-sqlite": ({"replies": CUT_ONCE, "settings": DROPPED}, ""),
+    "hired-sync-postgres": ({"replies": HIRED, "settings": PRICED}, ""),
+    "hired-aio-sqlite": ({"replies": HIRED, "settings": PRICED}, "after hire.call"),
 }
 """What differs, and the place after which those who carry on are killed at every point too."""
+STRETCHES = {
+    "cut": ("before note.call", ""),
+    "dropped": ("before note.call", ""),
+    "hired": ("before hire.call", "after staff.call"),
+}
+"""Where the killing begins and ends in cases that differ from others only there."""
 FLAWS: dict[str, tuple[dict[str, Any], str, str]] = {
     "commits late": ({"replies": (("send",),)}, "after send.call", "it was done 2 times"),
     "promises too much": ({"replies": (("send",),)}, "after send.call", "it was done 2 times"),
     "never knows": ({"replies": (("book",),)}, "after book.call", "it was done 2 times"),
     "undoes nothing": ({"replies": (("book",),), "undo": True}, "after book.undo", "taken back with set()"),
+    "cuts nothing": ({"replies": CUT_ONCE, "settings": DROPPED}, "after send.check", "that its intent does not say"),
+    "spends in secret": ({"replies": (("hire",),), "settings": PRICED}, "after hire.render", "it was charged with"),
     "does nothing": ({"replies": (("put",),)}, "after put.call", "its result claims that it was done, and it was not"),
 }
 """What is wrong, where to kill, and what must be seen."""
+ASKED = [f"{what}.{how}" for what in ("model", "summary", "child") for how in ("complete", "acomplete")]
+"""Requests of every kind, with both drivers."""
 Tallies = dict[str, Tally]
 
 
@@ -78,10 +98,11 @@ def tallies(postgres_server: PostgresServer, tmp_path_factory: pytest.TempPathFa
     folder = tmp_path_factory.mktemp("crashes")
     plans = []
     for name, (fields, twice) in CASES.items():
-        _, driver, store = name.split("-")
+        kind, driver, store = name.split("-")
+        since, until = STRETCHES.get(kind, ("", ""))
         address = postgres_server.new_database() if store == "postgres" else str(folder / f"{name}.db")
         case = Case(name=name, driver=driver, store=address, effects=str(folder / f"{name}.effects"), **fields)
-        plans.append(Plan(case, twice=twice))
+        plans.append(Plan(case, since=since, until=until, twice=twice))
     return explored(plans)
 
 
@@ -90,7 +111,7 @@ def tallies(postgres_server: PostgresServer, tmp_path_factory: pytest.TempPathFa
 def test_a_run_that_was_killed_at_any_port_call_comes_to_its_right_end(name: str, tallies: Tallies) -> None:
     tally = tallies[name]
     assert tally.wrong == []
-    assert tally.kills >= 60
+    assert tally.kills >= (40 if name.startswith("dropped") else 60)
     # How often parallel calls are waited for differs from run to run, and with it the number of commits.
     assert tally.missed <= 8 * ("parallel" in name)
     assert tally.retries == 0
@@ -106,6 +127,7 @@ def test_more_than_five_hundred_points_were_tried_at_every_port(tallies: Tallies
     assert kills >= 500
     assert doubles >= 100
     places = set().union(*(tally.places for tally in tallies.values()))
+    assert {f"{when} {what}" for when in ("before", "after") for what in ASKED} <= places
     ports = {place.split(".")[-1] for place in places}
     assert ports == {
         *("complete", "acomplete", "append", "commit", "acommit", "read"),
