@@ -149,7 +149,12 @@ def _changed_fields(prefix: str, recorded: msgspec.Struct, now: msgspec.Struct) 
         if isinstance(was, msgspec.Struct) and type(was) is type(is_now):
             yield from _changed_fields(f"{prefix}{name}.", was, is_now)
         elif was != is_now:
-            yield f"{prefix}{name} {was} -> {is_now}"
+            yield f"{prefix}{name} {_shown(was)} -> {_shown(is_now)}"
+
+
+def _shown(value: object) -> str:
+    """A value in few words: where one side has a whole set of settings, the other has none."""
+    return f"{type(value).__name__}(...)" if isinstance(value, msgspec.Struct) else f"{value}"[:WIDTH]
 
 
 # --- events -------------------------------------------------------------------------------------------
@@ -173,7 +178,15 @@ def in_words(state: State, event: ev.AnyEvent | ev.Event) -> str:
             return f"{event.verdict} of {named(state, event)}, by {event.by}\n{event.reason}{edited}".rstrip()
         case ev.UndoStarted():
             return f"{named(state, event)} is undone"
+        case ev.SummaryStarted():
+            return f"a summary of {_stretch(event)} is asked for"
+        case ev.ContextCompacted():
+            return f"{_stretch(event)} are cut: {event.strategy}\n{event.summary}".rstrip()
     return type(event).__name__
+
+
+def _stretch(event: ev.SummaryStarted | ev.ContextCompacted) -> str:
+    return f"messages {event.start + 1} to {event.end}"
 
 
 def named(state: State, event: Any) -> str:

@@ -18,7 +18,7 @@ from tenlines.core.transcript import Part
 from tenlines.errors import InvalidEvent
 from tenlines.journal.memory import MemoryJournal
 from tenlines.ports import Journal
-from tenlines.testing.answering import RecordedModel, answered_by
+from tenlines.testing.answering import RecordedModel, answered_by, as_recorded
 from tenlines.testing.crashing import SimulatedCrash, crash_after
 
 DriverName: TypeAlias = Literal["sync", "asyncio"]
@@ -119,8 +119,7 @@ class _Trial:
         result = outcome(self._run(driver, agent), True)
         report = self._report(driver, 0, False, result, journal)
         if self.model is None:
-            replies = {event.step: event.reply for event in report.log if isinstance(event, ev.ModelReplied)}
-            self.model = RecordedModel(agent.model.name, replies)
+            self.model = as_recorded(agent.model.name, report.log)
         return report
 
     def disturbed(self, driver: DriverName, record: int, at_once: bool) -> CrashReport:

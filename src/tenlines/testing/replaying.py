@@ -2,11 +2,12 @@
 
 The log is read event by event, and each goes one of two ways.
 
-- What came from outside is fed as it was, at the same place and the same time: replies and failures of the model, what
-  tools gave, how calls ended after a crash, what people said, decided, raised and cancelled, processes that took over.
+- What came from outside is fed as it was, at the same place and the same time: replies, summaries and failures of the
+  model, what tools gave and spent, how calls ended after a crash, what people said, decided, raised and cancelled,
+  processes that took over.
 - What was decided here is decided anew: the next request, the next call, which calls do not run, who is asked, what is
-  undone, how the run ends. The machine is the same as in a live run; the instructions, the settings, the checks of the
-  arguments, the policy and the `approve` of tools are those of the agent. Any difference is a `ReplayMismatch`.
+  cut and undone, how the run ends. The machine is the same as in a live run; the instructions, the settings, the checks
+  of the arguments, the policy and the `approve` of tools are those of the agent. Any difference is a `ReplayMismatch`.
 """
 
 from __future__ import annotations
@@ -110,7 +111,7 @@ def replay(
         said += _without_instructions(start)
     times = _Times()
     parts = stand_in._begin(task, said, limits, None)._replace(run_id=start.run_id, clock=times)
-    return _Replay(parts, agent._specs(parts.tools), times).follow(log)
+    return _Replay(parts, agent._specs(parts.tools), times, agent.settings).follow(log)
 
 
 def _recorded_events(source: Journal | str | Path, run_id: str | None) -> list[ev.AnyEvent]:
@@ -160,9 +161,9 @@ class _Times:
 class _Replay(Bookkeeping):
     """Two machines side by side: one sees the log, the other what the agent makes of it."""
 
-    def __init__(self, parts: Parts, specs: tuple[ev.ToolSpec, ...], times: _Times) -> None:
+    def __init__(self, parts: Parts, specs: tuple[ev.ToolSpec, ...], times: _Times, stated: ev.Settings) -> None:
         super().__init__(parts)
-        self.specs, self.times = specs, times
+        self.specs, self.times, self.stated = specs, times, stated
         self.then, self.today = Machine(), parts.machine
         self.compared = 0
         """How many messages of both transcripts are known to be the same."""
@@ -216,7 +217,7 @@ class _Replay(Bookkeeping):
         if model != event.model:
             raise ReplayMismatch(event.run_id, 0, Difference("the model", event.model, model))
         place = {name: getattr(event, name) for name in _PLACE}
-        settings = _as_known(opening.fields["settings"], event.settings)
+        settings = _as_known(opening.fields["settings"], event.settings, self.stated)
         return Draft(ev.RunStarted, {**opening.fields, **place, "settings": settings})
 
     # --- decided here -------------------------------------------------------------------------------
@@ -309,13 +310,14 @@ def _request(effect: CallModel | Summarise) -> CallModel:
     return effect.request if isinstance(effect, Summarise) else effect
 
 
-def _as_known(today: ev.Settings, then: ev.Settings) -> ev.Settings:
-    """The settings of today, with what was looked up when the run began: the price, the window, the steps to expect."""
-    changes: dict[str, Any] = {"price": then.price}
-    if today.compaction is not None and then.compaction is not None:
-        changes["compaction"] = msgspec.structs.replace(
-            today.compaction, window=then.compaction.window, expected_steps=then.compaction.expected_steps
-        )
+def _as_known(today: ev.Settings, then: ev.Settings, stated: ev.Settings) -> ev.Settings:
+    """The settings of today, with what was looked up when the run began: the price, the window, the steps to expect.
+    What the agent states by itself is not looked up."""
+    changes: dict[str, Any] = {} if stated.price else {"price": then.price}
+    if today.compaction is not None and then.compaction is not None and stated.compaction is not None:
+        found = {"window": then.compaction.window, "expected_steps": then.compaction.expected_steps}
+        unstated = {name: value for name, value in found.items() if not getattr(stated.compaction, name)}
+        changes["compaction"] = msgspec.structs.replace(today.compaction, **unstated)
     return msgspec.structs.replace(today, **changes)
 
 
