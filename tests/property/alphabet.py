@@ -93,7 +93,7 @@ CREW = ev.ToolSpec("crew", spends=True)
 LEND = ev.ToolSpec("lend", approve=True, reconcilable=True, spends=True)
 SPENDING = (LOOK, SEND, ASK, HIRE, CREW, LEND, FINISH)
 """Tools that draw on the limits of their run."""
-SPENDING_NAMES = ("look", "send", "ask", "ask", "ask", "hire", "hire", "crew", "lend", "finish")
+SPENDING_NAMES = ("look", "send", "ask", "ask", "ask", "hire", "hire", "crew", "lend") * 3 + ("finish",)
 SPENDING_SETS = (
     *(SPENDING,) * 5,
     tuple(msgspec.structs.replace(spec, spends=False) for spec in SPENDING),
@@ -159,12 +159,21 @@ def some_compaction(chooser: Chooser) -> Compaction:
     """All the ways in which a transcript may be made smaller, in a small world."""
     pick = chooser.pick
     return Compaction(
-        strategies=pick((("elide",), ("drop",), ("summarise",), ("elide", "summarise"), ("summarise", "drop"))),
+        strategies=pick(
+            (
+                ("elide",),
+                ("drop",),
+                ("summarise",),
+                ("elide", "summarise"),
+                ("summarise", "drop"),
+                ("summarise", "elide"),
+            )
+        ),
         keep=pick((1, 1, 2, 3)),
-        window=pick((None,) * 3 + (pick((1, 300, 700)), 1_500, 1_500, 2_500, 2_500, 4_000, 4_000)),
-        at=pick((None, None, None, 60, 400, 1_200)),
+        window=pick((None,) * 3 + (pick((1, 300, 700)), 1_500, 1_500, 2_500, 4_000, 4_000, 9_000)),
+        at=pick((None, None, 60, 400, 1_200)),
         least_gain=pick((0.0, 0.01, 0.3)),
-        summary_tokens=pick((50, 200, 1_000)),
+        summary_tokens=pick((50, 90, 200)),
         expected_steps=pick(((), (30,), (3, 12, 40))),
     )
 
@@ -255,7 +264,7 @@ def some_settings(chooser: Chooser, careful: bool) -> ev.Settings:
 def spending_reply(chooser: Chooser) -> Reply:
     """A model that has others work for it."""
     pick = chooser.pick
-    how_many = pick((1, 1, 2, 2, 3, 4) * 3 + (0,))
+    how_many = pick((1, 1, 2, 2, 3, 4) * 5 + (0,))
     calls = tuple(ToolCall("", pick(SPENDING_NAMES), pick(GOOD)) for _ in range(how_many))
     return Reply(pick(("", "Yes.")), calls, "tool_calls" if calls else "end", dollars=pick((None,) * 6 + (0.0, 0.002)))
 

@@ -7,18 +7,20 @@ node therefore tries every sequence up to that length.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 from laws import Checked
+from letters import Letter, end, key, place, reply
+from scenes_of_money import ALPHABETS, CASES_OF_MONEY_AND_CUTS, SCENES_OF_MONEY_AND_CUTS, SETTINGS, TOOLSETS
 
 from tenlines.core import events as ev
 from tenlines.core import outcomes
 from tenlines.core.deciding import binding
-from tenlines.core.effects import Finish, RunTools, UndoCall
+from tenlines.core.effects import RunTools, UndoCall
 from tenlines.core.limits import Limits, Repeats, Reservation, Retry
-from tenlines.core.transcript import Reply, Text, ToolCall, User
+from tenlines.core.transcript import Text, ToolCall, User
 
 TOOLS = (
     ev.ToolSpec("look", read_only=True),
@@ -37,6 +39,7 @@ STARTS = (
     ev.Settings(limits=Limits(steps=1, last_words=True), retry=Retry(attempts=2, first_wait_s=0.0)),
     ev.Settings(limits=Limits(steps=2), on_in_doubt="ask", on_stop="undo", approval_expires_s=50.0),
     ev.Settings(limits=Limits(steps=2), on_in_doubt="tell"),
+    *SETTINGS,
 )
 OF_LEAVE = (
     ev.ToolSpec("look", read_only=True),
@@ -44,22 +47,7 @@ OF_LEAVE = (
     ev.ToolSpec("wire", reconcilable=True, undoable=True),
     ev.ToolSpec("pry", read_only=True, approve=True),
 )
-"""The tools of the last two ways to start."""
-
-Letter = Callable[[Checked, dict[str, Any]], Any]
-
-
-def _place(run: Checked, position: Any) -> dict[str, Any]:
-    return {"step": run.facts.replies, "position": position}
-
-
-def _key(run: Checked, position: int) -> str:
-    return f"r:{run.facts.replies}:{position}"
-
-
-def _reply(*calls: ToolCall, text: str = "", stop: Any = "end") -> Letter:
-    reply = Reply(text, calls, stop)
-    return lambda run, stamp: ev.ModelReplied(**stamp, step=run.facts.replies + 1, reply=reply)
+"""The tools of the last two of these ways to start."""
 
 
 def _as_refused(position: int) -> Letter:
@@ -70,21 +58,14 @@ def _as_refused(position: int) -> Letter:
         for one in effect.refusals if isinstance(effect, RunTools) else ():
             if one.position == position:
                 kind = ev.CallAbandoned if one.outcome in ("in_doubt", "cancelled") else ev.CallFailed
-                return kind(**stamp, **_place(run, position), outcome=one.outcome, text=one.text)  # type: ignore[arg-type]
-        return ev.CallFailed(**stamp, **_place(run, position), outcome="not_executed", text="it was not executed")
+                return kind(**stamp, **place(run, position), outcome=one.outcome, text=one.text)  # type: ignore[arg-type]
+        return ev.CallFailed(**stamp, **place(run, position), outcome="not_executed", text="it was not executed")
 
     return letter
 
 
-def _end(run: Checked, stamp: dict[str, Any]) -> Any:
-    effect = run.effect
-    if isinstance(effect, Finish):
-        return ev.RunEnded(**stamp, status=effect.status, reason=effect.reason, answer=effect.answer)
-    return ev.RunEnded(**stamp, status="answered", answer="made up")
-
-
 def _send_and_look() -> Letter:
-    return _reply(ToolCall("a", "send", "{}"), ToolCall("a", "look", "{}"), stop="tool_calls")
+    return reply(ToolCall("a", "send", "{}"), ToolCall("a", "look", "{}"), stop="tool_calls")
 
 
 ALPHABET: dict[str, Letter] = {
@@ -92,37 +73,37 @@ ALPHABET: dict[str, Letter] = {
         **stamp, step=run.facts.replies + 1, attempt=run.facts.failures + 1, reserved=Reservation()
     ),
     "ask, stale": lambda run, stamp: ev.StepStarted(**stamp, step=1, attempt=2, reserved=Reservation()),
-    "answer": _reply(text="42"),
-    "say nothing": _reply(),
+    "answer": reply(text="42"),
+    "say nothing": reply(),
     "call": _send_and_look(),
-    "call put and finish": _reply(ToolCall("", "put", "{}"), ToolCall("", "finish", "{}")),
-    "call wrongly": _reply(ToolCall("", "nope", "{}"), ToolCall("", "look", "{"), stop="end"),
-    "cut": _reply(ToolCall("", "send", "{}"), stop="length"),
+    "call put and finish": reply(ToolCall("", "put", "{}"), ToolCall("", "finish", "{}")),
+    "call wrongly": reply(ToolCall("", "nope", "{}"), ToolCall("", "look", "{"), stop="end"),
+    "cut": reply(ToolCall("", "send", "{}"), stop="length"),
     "fail": lambda run, stamp: ev.ModelFailed(
         **stamp, step=run.facts.replies + 1, attempt=run.facts.failures + 1, kind="E", message="no", retryable=True
     ),
-    "start 0": lambda run, stamp: ev.CallStarted(**stamp, **_place(run, 0), key=_key(run, 0)),
-    "start 1": lambda run, stamp: ev.CallStarted(**stamp, **_place(run, 1), key=_key(run, 1)),
-    "start 1, wrong key": lambda run, stamp: ev.CallStarted(**stamp, **_place(run, 1), key=_key(run, 0)),
-    "return 0": lambda run, stamp: ev.CallReturned(**stamp, **_place(run, 0), parts=(Text("ok"),)),
-    "return 1": lambda run, stamp: ev.CallReturned(**stamp, **_place(run, 1), parts=(Text("ok"),)),
-    "return 2": lambda run, stamp: ev.CallReturned(**stamp, **_place(run, 2), parts=(Text("ok"),)),
+    "start 0": lambda run, stamp: ev.CallStarted(**stamp, **place(run, 0), key=key(run, 0)),
+    "start 1": lambda run, stamp: ev.CallStarted(**stamp, **place(run, 1), key=key(run, 1)),
+    "start 1, wrong key": lambda run, stamp: ev.CallStarted(**stamp, **place(run, 1), key=key(run, 0)),
+    "return 0": lambda run, stamp: ev.CallReturned(**stamp, **place(run, 0), parts=(Text("ok"),)),
+    "return 1": lambda run, stamp: ev.CallReturned(**stamp, **place(run, 1), parts=(Text("ok"),)),
+    "return 2": lambda run, stamp: ev.CallReturned(**stamp, **place(run, 2), parts=(Text("ok"),)),
     "raise 0": lambda run, stamp: ev.CallFailed(
-        **stamp, **_place(run, 0), outcome="tool_error", text=outcomes.raised("it", "E", "no")
+        **stamp, **place(run, 0), outcome="tool_error", text=outcomes.raised("it", "E", "no")
     ),
     "time out 0": lambda run, stamp: ev.CallTimedOut(
-        **stamp, **_place(run, 0), after_s=1.0, text=outcomes.timed_out("it", 1.0, False)
+        **stamp, **place(run, 0), after_s=1.0, text=outcomes.timed_out("it", 1.0, False)
     ),
     "abandon 0": lambda run, stamp: ev.CallAbandoned(
-        **stamp, **_place(run, 0), outcome="in_doubt", text=outcomes.interrupted("it", False)
+        **stamp, **place(run, 0), outcome="in_doubt", text=outcomes.interrupted("it", False)
     ),
     "cancel 0": lambda run, stamp: ev.CallAbandoned(
-        **stamp, **_place(run, 0), outcome="cancelled", text=outcomes.interrupted("it", True)
+        **stamp, **place(run, 0), outcome="cancelled", text=outcomes.interrupted("it", True)
     ),
-    "deny 0": lambda run, stamp: ev.CallFailed(**stamp, **_place(run, 0), outcome="denied", text="no"),
+    "deny 0": lambda run, stamp: ev.CallFailed(**stamp, **place(run, 0), outcome="denied", text="no"),
     "refuse 0": _as_refused(0),
     "refuse 1": _as_refused(1),
-    "late 0": lambda run, stamp: ev.LateResultArrived(**stamp, **_place(run, 0), outcome="ok", text="late"),
+    "late 0": lambda run, stamp: ev.LateResultArrived(**stamp, **place(run, 0), outcome="ok", text="late"),
     "speak": lambda _, stamp: ev.MessageQueued(**stamp, parts=(Text(f"said {stamp['seq']}"),)),
     "drain": lambda _, stamp: ev.CancelRequested(**stamp, mode="drain"),
     "stop": lambda _, stamp: ev.CancelRequested(**stamp, mode="now"),
@@ -131,7 +112,7 @@ ALPHABET: dict[str, Letter] = {
     "lower limits": lambda _, stamp: ev.LimitsRaised(**stamp, limits=Limits(steps=1)),
     "resume": lambda run, stamp: ev.RunResumed(**stamp, tools=TOOLS),
     "resume, poorer": lambda run, stamp: ev.RunResumed(**stamp, tools=TOOLS[:1]),
-    "end": _end,
+    "end": end,
     "end, wrongly": lambda _, stamp: ev.RunEnded(**stamp, status="answered", answer="42 and more"),
     "start again": lambda _, stamp: _start(stamp, STARTS[0]),
     "out of turn": lambda _, stamp: ev.MessageQueued(**{**stamp, "seq": stamp["seq"] + 1}, parts=()),
@@ -141,6 +122,7 @@ ALPHABET: dict[str, Letter] = {
 
 def _start(stamp: dict[str, Any], settings: ev.Settings) -> ev.RunStarted:
     task, tools = (User((Text("task"),)),), OF_LEAVE if settings in STARTS[3:] else TOOLS
+    tools = TOOLSETS[SETTINGS.index(settings)] if settings in SETTINGS else tools
     return ev.RunStarted(**stamp, run_id="r", agent="a", model="m", messages=task, tools=tools, settings=settings)
 
 
@@ -151,7 +133,7 @@ def _question(position: int) -> Letter:
         facts = run.facts
         about = "in_doubt" if position < len(facts.open) and facts.open[position].to_person else "call"
         fields = {"about": about, "expires_at": stamp["at"] + 50}
-        return ev.ApprovalAsked(**stamp, **_place(run, position), digest=digest(run, position), **fields)
+        return ev.ApprovalAsked(**stamp, **place(run, position), digest=digest(run, position), **fields)
 
     return letter
 
@@ -161,7 +143,7 @@ def _answer(position: int, digest_of: int | None = None, **fields: Any) -> Lette
     meant = position if digest_of is None else digest_of
 
     def letter(run: Checked, stamp: dict[str, Any]) -> Any:
-        return ev.ApprovalGiven(**stamp, **_place(run, position), digest=digest(run, meant), by="ann", **fields)
+        return ev.ApprovalGiven(**stamp, **place(run, position), digest=digest(run, meant), by="ann", **fields)
 
     return letter
 
@@ -208,12 +190,12 @@ _SHARED = (
 )
 OF_LEAVE_ALPHABET: dict[str, Letter] = {
     **{word: ALPHABET[word] for word in (*_SHARED, "refuse 1", "stop", "later", "end")},
-    "call pay and look": _reply(ToolCall("a", "pay", '{"n":1}'), ToolCall("b", "look", "{}")),
-    "call wire and pay": _reply(ToolCall("a", "wire", "{}"), ToolCall("b", "pay", "{}")),
-    "call pry and pay": _reply(ToolCall("a", "pry", "{}"), ToolCall("b", "pay", "{}")),
-    "call pry twice": _reply(ToolCall("a", "pry", "{}"), ToolCall("b", "pry", "{}")),
+    "call pay and look": reply(ToolCall("a", "pay", '{"n":1}'), ToolCall("b", "look", "{}")),
+    "call wire and pay": reply(ToolCall("a", "wire", "{}"), ToolCall("b", "pay", "{}")),
+    "call pry and pay": reply(ToolCall("a", "pry", "{}"), ToolCall("b", "pay", "{}")),
+    "call pry twice": reply(ToolCall("a", "pry", "{}"), ToolCall("b", "pry", "{}")),
     "invalid 0": lambda run, stamp: ev.CallFailed(
-        **stamp, **_place(run, 0), outcome="invalid_arguments", text="it does not take this"
+        **stamp, **place(run, 0), outcome="invalid_arguments", text="it does not take this"
     ),
     "question 0": _question(0),
     "question 1": _question(1),
@@ -224,8 +206,8 @@ OF_LEAVE_ALPHABET: dict[str, Letter] = {
     "deny 0": _answer(0, verdict="deny"),
     "allow 1": _answer(1, verdict="allow"),
     "allow 1, meaning 0": _answer(1, 0, verdict="allow"),
-    "not done 0": lambda run, stamp: ev.CallReconciled(**stamp, **_place(run, 0), verdict="not_done"),
-    "unknown 0": lambda run, stamp: ev.CallReconciled(**stamp, **_place(run, 0), verdict="unknown"),
+    "not done 0": lambda run, stamp: ev.CallReconciled(**stamp, **place(run, 0), verdict="not_done"),
+    "unknown 0": lambda run, stamp: ev.CallReconciled(**stamp, **place(run, 0), verdict="unknown"),
     "pause": _pause,
     "resume": lambda _, stamp: ev.RunResumed(**stamp, tools=OF_LEAVE),
     "resume, changed": lambda _, stamp: ev.RunResumed(**stamp, tools=CHANGED),
@@ -267,6 +249,7 @@ SCENES: dict[str, tuple[str, ...]] = {
         "answer",
         "end",
     ),
+    **SCENES_OF_MONEY_AND_CUTS,
 }
 """Where the enumeration begins: the shortest logs that open what is worth looking at closely. A letter that is
 refused under the settings at hand is passed over."""
@@ -293,6 +276,7 @@ CASES = (
     ("stopped", 3, 6),
     ("undone", 3, 4),
     ("ended", 4, 6),
+    *CASES_OF_MONEY_AND_CUTS,
 )
 """Scene, settings, depth: as deep as about a minute allows for all together."""
 
@@ -309,7 +293,10 @@ def scene(name: str, settings: ev.Settings) -> Checked:
 def alphabet_of(run: Checked) -> dict[str, Letter]:
     """The letters for the tools that the run began with."""
     assert run.facts.start is not None
-    return OF_LEAVE_ALPHABET if run.facts.start.settings in STARTS[3:] else ALPHABET
+    settings = run.facts.start.settings
+    if settings in SETTINGS:
+        return ALPHABETS[SETTINGS.index(settings)]
+    return OF_LEAVE_ALPHABET if settings in STARTS[3:] else ALPHABET
 
 
 def enumerate_all(node: Checked, depth: int, words: tuple[str, ...] = ()) -> Iterator[bool]:

@@ -7,43 +7,51 @@ tired person makes. `test_faults.py` seeds them one at a time into a copy and ru
 from __future__ import annotations
 
 import sys
+from typing import Any
 
+from faults_of_cuts import CUTS
 from faults_of_leave import LEAVE
+from faults_of_money import MONEY
 from faults_of_the_loop import LOOP
 
-FAULTS = LOOP + LEAVE
+FAULTS = LOOP + LEAVE + MONEY + CUTS
 
 
 ROUNDS = ((15, 150, 2), (60, 1_200, 3), (60, 5_600, 0))
 """Worlds in which everything hostile is tried, random logs, and the depth of all short logs: a little of each first,
-because most faults show at once."""
+because most faults show at once. A third as many logs about money, and a sixth about cuts, which are longer."""
 
 
 def quick_check() -> None:
     """A short version of every test here: the first law that is broken raises."""
     from exhaustive import CASES, STARTS, enumerate_all, scene
     from work import check_work
-    from world import walk
+    from world import KINDS_OF_WORLD, LONGER, walk
 
     worlds = walks = 0
     for to_world, to_walk, depth in ROUNDS:
         for seed in range(worlds, to_world):
-            refuse_everything_hostile(seed)
+            for kind in KINDS_OF_WORLD:
+                refuse_everything_hostile(seed, kind)
         check_work(20, 200)
         for seed in range(walks, to_walk):
             walk(seed)
+            if not seed % 3:
+                walk(seed, LONGER, "money")
+            if not seed % 6:
+                walk(seed, LONGER, "long")
         for name, settings, _ in CASES:
             for _ in enumerate_all(scene(name, STARTS[settings]), depth):
                 pass
         worlds, walks = to_world, to_walk
 
 
-def refuse_everything_hostile(seed: int, moves: int = 6) -> None:
+def refuse_everything_hostile(seed: int, kind: Any, moves: int = 6) -> None:
     """Not a sample: all that the hostile world knows, at every place of a short log."""
     from alphabet import Seeded
     from world import World
 
-    world = World(Seeded(seed))
+    world = World(Seeded(seed), kind)
     for event in world.hostile():
         world.run.refuse(event)
     world.begin()

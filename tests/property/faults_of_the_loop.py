@@ -6,12 +6,12 @@ from seeding import C, D, E, Fault, G, H, L, M, O, P, R, S, T, V
 
 LOOP: tuple[Fault, ...] = (
     # law 1: guard first
-    Fault("1: one step too many", D, "state.account.steps >= steps and", "state.account.steps > steps and"),
-    Fault("1: one step too few", D, "state.account.steps >= steps and", "state.account.steps + 1 >= steps and"),
+    Fault("1: one step too many", D, "state.account.all_steps >= steps and", "state.account.all_steps > steps and"),
+    Fault("1: one step too few", D, "state.account.all_steps >= steps and", "state.account.all_steps + 1 >= steps and"),
     Fault(
         "1: no step guard where a driver starts one",
         P,
-        "if spent := out_of_budget(state, reservation(state)):",
+        "if spent := why_no_step(state):",
         "if spent := None:",
     ),
     Fault(
@@ -21,8 +21,8 @@ LOOP: tuple[Fault, ...] = (
     Fault(
         "1: tool budget not held at the start of a call",
         C,
-        "not one.counted and state.account.tool_calls >= budget:",
-        "not one.counted and state.account.tool_calls > budget + 9:",
+        "not one.counted and state.account.all_tool_calls >= budget:",
+        "not one.counted and state.account.all_tool_calls > budget + 9:",
     ),
     Fault(
         "1: deadline off",
@@ -30,7 +30,7 @@ LOOP: tuple[Fault, ...] = (
         "if deadline is not None and starts_at >= deadline:",
         "if deadline is not None and starts_at > deadline + 9:",
     ),
-    Fault("1: estimate not kept", G, "    state.estimated_tokens += estimate_tokens(message)\n", ""),
+    Fault("1: estimate not kept", G, "    state.estimated_tokens += tokens\n", ""),
     Fault("1: tools not in the estimate", G, "    state.estimated_tokens += state.tools_tokens - old\n", ""),
     Fault("1: unknown price taken for free", L, "    if price is None:\n", "    if False:\n"),
     Fault(
@@ -247,8 +247,8 @@ LOOP: tuple[Fault, ...] = (
     Fault(
         "8: empty results dropped",
         C,
-        "append(state, Result(one.call.id, one.call.name, one.outcome, one.parts))",
-        'append(state, Result(one.call.id, one.call.name, one.outcome, one.parts or (Text("none"),)))',
+        "append(state, Result(one.call.id, one.call.name, one.outcome, parts))",
+        'append(state, Result(one.call.id, one.call.name, one.outcome, parts or (Text("none"),)))',
     ),
     Fault(
         "8: a tool that is gone runs",
@@ -284,7 +284,7 @@ LOOP: tuple[Fault, ...] = (
         "    check_tools(event.tools)\n    set_tools(state, event.tools)\n    restart",
         "    set_tools(state, event.tools)\n    check_tools(event.tools)\n    restart",
     ),
-    Fault("10: late result taken twice", C, "    state.given_up.discard((event.step, event.position))\n", ""),
+    Fault("10: late result taken twice", C, "    del state.given_up[event.step, event.position]\n", ""),
     Fault(
         "10: late result of any call taken", C, "if (event.step, event.position) not in state.given_up:", "if False:"
     ),
@@ -301,7 +301,7 @@ LOOP: tuple[Fault, ...] = (
     Fault(
         "11: the transcript is added up",
         G,
-        "    state.estimated_tokens += estimate_tokens(message)\n",
+        "    state.estimated_tokens += tokens\n",
         "    state.estimated_tokens = state.tools_tokens + sum(map(estimate_tokens, state.messages))\n",
     ),
     Fault(
@@ -313,8 +313,8 @@ LOOP: tuple[Fault, ...] = (
     Fault(
         "11: the view is a copy",
         D,
-        "return TranscriptView(state.messages, len(state.messages))",
-        "return TranscriptView(list(state.messages), len(state.messages))",
+        "return TranscriptView(messages, len(messages))",
+        "return TranscriptView(list(messages), len(messages))",
     ),
     Fault(
         "11: every call is looked at for each result", C, "    exchange.cursor = cursor\n", "    exchange.cursor = 0\n"
@@ -367,7 +367,7 @@ LOOP: tuple[Fault, ...] = (
     Fault(
         "what a broken attempt used is forgotten",
         P,
-        "        state.account.enter(event.usage, _dollars(state, event.usage))\n",
+        "        state.account.enter(event.usage, metering.dollars(state, event.usage, None))\n",
         "        pass\n",
     ),
     Fault("one retry too many", P, "elif state.attempt >= retry.attempts:", "elif state.attempt > retry.attempts:"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -209,6 +210,8 @@ class Hostile:
         whole = (0, length)
         events: list[Any] = [self._cut("elide", *span) for span in spans]
         events += [self._cut("drop", *span) for span in (*spans, whole)] if self._newest_stays() else []
+        exchanges = [index for index, one in enumerate(state.messages) if isinstance(one, Assistant)]
+        events += [self._cut("drop", one, two) for one, two in pairwise(exchanges[1:])]
         events += [ev.SummaryStarted(**stamp, start=one, end=two, reserved=Reservation()) for one, two in spans]
         events += [self._cut("nonsense", *whole), self._cut(None, *whole)]
         texts = ("a summary", "", self.run.cuts.written[2] + " and more" if self.run.cuts.written else "it was not so")
@@ -306,9 +309,9 @@ class Hostile:
         again[0] = ev.CallStarted(**place, key=key)
         if call.outcome:
             return again
-        again += self._wrong_spending(call)
         words: tuple[Any, ...] = ("ok", "timeout", "cancelled", "in_doubt", "nonsense", "", None)
         events: list[Any] = [ev.CallFailed(**place, outcome=word, text="x") for word in words]
+        events += self._wrong_spending(call)
         words = ("ok", "tool_error", "not_executed", "nonsense", None)
         events += [ev.CallAbandoned(**place, outcome=word, text="x") for word in words]
         if one.started:

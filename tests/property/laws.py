@@ -41,7 +41,7 @@ from tenlines.core.limits import Limits
 from tenlines.core.machine import Machine
 from tenlines.core.replay import fold
 from tenlines.core.state import OpenCall, Phase
-from tenlines.core.transcript import Assistant, File, Image, Note, Result, User, estimate_tokens
+from tenlines.core.transcript import Assistant, File, Image, Note, Result, TranscriptView, User, estimate_tokens
 from tenlines.errors import InvalidEvent
 
 CLAIMS_IT_DID_NOT_RUN = ("not executed", "did not run", "nothing was run", "nothing was changed", "cancelled")
@@ -80,10 +80,12 @@ class Checked:
         self.kept: list[Any] = []
         """The transcript, as it was looked at."""
         self.cuts, self.meter = CutFacts(), Meter()
-        self.words = 0
-        """What the transcript is estimated at."""
+        self.words = self.tools = 0
+        """What the transcript is estimated at, and the tools."""
         self.asked: list[Any] = []
         """What the model was sent last."""
+        self.view: TranscriptView | None = None
+        """The view that was taken for it."""
         self.attempted: tuple[Any, str] | None = None
         """The tools of that request, and its tool choice."""
         self.answered: tuple[int, Any, str] | None = None
@@ -108,7 +110,7 @@ class Checked:
         twin.kept = list(twin.machine.state.messages)
         twin.cuts, twin.meter = msgspec.structs.replace(self.cuts), msgspec.structs.replace(self.meter)
         twin.asked, twin.attempted, twin.answered = self.asked, self.attempted, self.answered
-        twin.words = self.words
+        twin.words, twin.tools = self.words, self.tools
         twin._remember()
         return twin
 
@@ -156,13 +158,19 @@ class Checked:
     def _follow(self, event: ev.AnyEvent) -> None:
         """What the log says together with the transcript, which the laws have found to be right so far."""
         state, stretch = self.machine.state, self.cuts.asked or (0, 0)
+        if isinstance(event, ev.StepStarted) and isinstance(self.effect, CallModel):
+            self.view = self.effect.messages
         if isinstance(event, ev.ContextCompacted):
             check_cut(self.kept, state.messages, event)
+            assert self.view is None or len(self.view) == len(self.asked)
+            assert self.view is None or list(self.view) == self.asked, "what was sent is changed in the hands of others"
             self.kept, self.seen = list(state.messages), len(state.messages)
         self.cuts.read(event, sum(map(estimate_tokens, self.kept[slice(*stretch)])))
         if len(state.messages) != self.length or isinstance(event, ev.ContextCompacted | ev.RunStarted):
             self.words = sum(map(estimate_tokens, state.messages))
-        self.meter.read(event, self.words + estimate_tools(tuple(self.facts.tools.values())))
+        if isinstance(event, ev.RunStarted | ev.RunResumed | ev.UndoRequested):
+            self.tools = estimate_tools(tuple(self.facts.tools.values()))
+        self.meter.read(event, self.words + self.tools)
         if isinstance(event, ev.StepStarted):
             self.asked = [without(one, state.left_out) for one in state.messages]
             self.attempted = (tuple(self.facts.tools.values()), state.asked_choice)

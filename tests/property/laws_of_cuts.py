@@ -40,6 +40,12 @@ def check_cut(before: Sequence[Message], after: Sequence[Message], event: ev.Con
     assert all(one is other for one, other in zip(before[:start], after[:start], strict=True)), "cut in front of it"
     for one, other in zip(before[end:], after[len(after) - behind :], strict=True):
         _is_as_it_was(one, other)
+    same = next(
+        (at for at, (one, other) in enumerate(zip(before, after, strict=False)) if one is not other), len(after)
+    )
+    for message in after[same:]:
+        is_signed = isinstance(message, Assistant) and message.opaque
+        assert not is_signed or message.rebased, "signed reasoning is taken for what it was before the cut"  # type: ignore[union-attr]
     old, new = before[start:end], after[start : len(after) - behind]
     assert _said(old) == _said(new), "what somebody said was cut"
     if event.strategy == "elide":

@@ -78,11 +78,22 @@ class MoneyFacts(msgspec.Struct):
         self.unmetered += usage is None or usage.input is None or usage.output is None
         if self.request is None:
             return
+        self._is_within(usage, said, cost)
         room = self.request.input_tokens + (self.request.output_tokens or 0)
         self.excess = {
             "tokens": max(0, tokens - room),
             "dollars": max(0.0, (cost or 0.0) - (self.request.dollars or 0.0)),
         }
+
+    def _is_within(self, usage: Usage | None, said: float | None, cost: float | None) -> None:
+        """Who used no more tokens than were reserved costs no more than was reserved, however much was cached."""
+        request = self.request
+        assert request is not None
+        if usage is None or said is not None or cost is None or request.dollars is None:
+            return
+        few = (usage.input or 0) <= request.input_tokens and (usage.output or 0) <= (request.output_tokens or 0)
+        cached = (usage.cache_read or 0) + (usage.cache_write or 0) <= (usage.input or 0)
+        assert not (few and cached) or cost <= request.dollars + 1e-9, "a reply costs more than was reserved for it"
 
     def _said(self, place: Place, spent: Spent) -> None:
         """A call says what it used."""

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from laws import Checked
 from work import check_work, work_of_calls, work_of_leave
-from world import World, walk
+from world import KINDS_OF_WORLD, World, walk
 
 from tenlines.core import events as ev
 from tenlines.core.effects import CallModel
@@ -145,12 +145,13 @@ def test_every_law_holds_in_what_hypothesis_finds(counts: Counter[str]) -> None:
 def test_everything_hostile_is_refused_in_every_phase(counts: Counter[str]) -> None:
     """Not a sample: all that the hostile world knows, at many places."""
     phases: set[Phase] = set()
-    for seed in range(60):
-        world = World(Seeded(seed))
+    worlds = [World(Seeded(seed)) for seed in range(60)]
+    worlds += [World(Seeded(seed), kind) for kind in KINDS_OF_WORLD for seed in range(12)]
+    for world in worlds:
         for event in world.hostile():
             world.run.refuse(event)
         world.begin()
-        for _ in range(12):
+        for _ in range(40 if world.kind == "long" else 12):
             phases.add(world.run.phase)
             for event in world.hostile():
                 world.run.refuse(event)

@@ -59,6 +59,9 @@ from tenlines.core.transcript import Reply, Text, ToolCall, Usage
 
 Kind: TypeAlias = Literal["", "money", "long"]
 """What a world is about: anything; tight limits and calls that spend; long transcripts that are cut."""
+KINDS_OF_WORLD: tuple[Kind, ...] = ("", "money", "long")
+LONGER = 60
+"""Moves of a walk in the worlds about money and cuts."""
 MOST_CUTS = 2
 """Cuts between two requests."""
 
@@ -122,7 +125,7 @@ class World:
         """What happens in a world about money, or about cuts; what its run decides by; its tools."""
         pick = self.chooser.pick
         self.purses.honest = pick((True, True, True, False))
-        prices = (PRICES[1], PRICES[2], TIERED, TIERED)
+        prices = (PRICES[1], PRICES[2], TIERED, TIERED) * 3
         self.rate = pick((0.1, 0.7, 1.0, 1.0, 1.6, 5.0))
         if self.kind == "long":
             return pick((_LONG, _LONG, _LONG_ROUGH)), long_settings(self.chooser), TOOLS
@@ -215,6 +218,8 @@ class World:
         if self.kind:
             kinds = ("RateLimited",) * 4 + ("ContextTooLong",) * 3 + ("OutOfMoves", "E", "ProtocolRejected")
         kind = self.chooser.pick(kinds)
+        if self.kind == "long" and self.chooser.pick((True, False)):  # it is longer when it is asked again
+            self.run.take(ev.MessageQueued(**self.stamp(), parts=(Text(self.chooser.pick(LONG)),)))
         violations = ("RSN-EDITED", "RSN-PREFIX", "RSN-FOREIGN", "MEDIA-PLACE", "PAIR-MISSING")
         self.run.take(
             ev.ModelFailed(
