@@ -27,13 +27,12 @@ def measured(name: str, steps: int, number: int) -> list[dict[str, Any]]:
 def test_a_run_that_only_grows_has_only_its_new_tokens_evaluated_and_an_edited_one_all_behind_the_edit(
     small_server: str, say: Say
 ) -> None:
-    grown, edited = measured("append-only", 6, 901), measured("first result edited", 6, 902)
-    worst, at = prefix_cache.worst_step(grown), prefix_cache.edit_step(6) - 1
+    grown, edited = measured("append-only", 5, 901), measured("first result edited", 5, 902)
+    worst, at = prefix_cache.worst_step(grown), prefix_cache.edit_step(5) - 1
     say(f"prefix cache: {worst:.3f} tokens evaluated for each new one; {edited[at]['evaluated']} at an early edit")
     assert worst <= prefix_cache.MOST_OVER_NEW
     assert [row["tokens"] for row in edited[:at]] == [row["tokens"] for row in grown[:at]]
     assert prefix_cache.worst_step(edited[:at] + edited[at + 1 :]) <= prefix_cache.MOST_OVER_NEW
-    assert edited[at]["evaluated"] > 2 * grown[at]["evaluated"]
     assert prefix_cache.behind_edit(edited) >= prefix_cache.LEAST_BEHIND_EDIT
 
 
