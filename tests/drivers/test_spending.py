@@ -475,8 +475,12 @@ def random_child(random: Random, journal: MemoryJournal) -> Agent:
             raise ValueError("a bug")
         return Reply("42", usage=usage) if move == "say" else Reply(calls=asks("look").calls, usage=usage)
 
+    async def look() -> str:  # a coroutine, so that no thread makes the order another one
+        """Sees."""
+        return "seen"
+
     settings = Settings(price=COSTS)
-    return Agent(FunctionModel(model), {"look": lambda: "seen"}, settings=settings, journal=journal, name="child")
+    return Agent(FunctionModel(model), {"look": look}, settings=settings, journal=journal, name="child")
 
 
 def one_schedule(seed: int) -> tuple[Any, str]:
