@@ -16,7 +16,7 @@ from tenlines.core import events as ev
 from tenlines.core.context import SUMMARY_HEADING
 from tenlines.core.effects import CallModel
 from tenlines.core.limits import Counting, Price
-from tenlines.core.transcript import Note, Result, System, Usage, User
+from tenlines.core.transcript import Assistant, Note, Opaque, Result, System, Usage, User
 from tenlines.counting import first_count
 from tenlines.errors import BudgetExceeded, ConfigError, ContextOverflow, ContextTooLong, JournalError, StepLimitReached
 from tenlines.journal.memory import MemoryJournal
@@ -370,12 +370,27 @@ def test_what_changed_at_the_beginning_of_the_next_turn_is_named(journal: Memory
     assert step.changed == late.changed, "it is said with the request that it makes new"
 
 
-def test_instructions_that_a_conversation_began_with_stay(journal: MemoryJournal) -> None:
-    """So a clock in them breaks no cache: the later one is not sent."""
+def test_a_clock_in_the_instructions_of_the_next_turn_is_sent_and_named(journal: MemoryJournal) -> None:
     turn(journal, instructions="It is 2026-01-01 10:00. Be brief.")
     second = turn(journal, instructions="It is 2026-01-01 10:07. Be brief.")
+    assert second.changed.startswith("the instructions: a date or time in them")
+    assert [one.text for one in second.messages if isinstance(one, System)] == ["It is 2026-01-01 10:07. Be brief."]
+
+
+def test_the_next_turn_of_an_agent_without_instructions_keeps_those_of_the_first(journal: MemoryJournal) -> None:
+    turn(journal, instructions="Be brief.")
+    second = turn(journal, instructions="")
     assert second.changed == ""
-    assert [one.text for one in second.messages if isinstance(one, System)] == ["It is 2026-01-01 10:00. Be brief."]
+    assert [one.text for one in second.messages if isinstance(one, System)] == ["Be brief."]
+
+
+def test_reasoning_that_was_signed_under_other_instructions_is_marked(journal: MemoryJournal) -> None:
+    thought = Reply("Hm.", opaque=(Opaque("anthropic", "claude", {"content": []}),))
+    Session(Agent([thought], instructions="Be brief.", journal=journal), "talk").run_sync("Hello")
+    Session(Agent([Reply("ok")], instructions="Be long.", journal=journal), "talk").run_sync("And?")
+    start = next(iter(journal.read(journal.runs(1)[0].run_id)))
+    assert isinstance(start, ev.RunStarted)
+    assert [one.rebased for one in start.messages if isinstance(one, Assistant)] == [True]
 
 
 # --- read_result ----------------------------------------------------------------------------------------

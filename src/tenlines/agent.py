@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from tenlines.core import events as ev
-from tenlines.core.context import Compaction
+from tenlines.core.context import Compaction, instructed
 from tenlines.core.events import AnyEvent, Settings
 from tenlines.core.history import mend
 from tenlines.core.limits import Limits
@@ -322,8 +322,8 @@ class Agent:
             said = (*said, User(read_task(task)))
         if not said:
             raise ConfigError("there is nothing to do: give a task, or messages to go on from")
-        if self.instructions and not any(isinstance(one, System) for one in said):
-            said = (System(self.instructions), *said)
+        if before is not None or not any(isinstance(one, System) for one in said):
+            said = tuple(instructed(said, self.instructions))
         history = mend(said)
         settings, machine = self._bounded(limits, under), Machine()
         tools = self._tools_of(machine, settings.read_results)

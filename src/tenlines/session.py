@@ -28,7 +28,9 @@ class Session:
     Any process can go on with it. One task at a time: while a run of it is open, the session is busy.
 
     Args:
-        agent: Who answers. Another process, or a later turn, may use another agent.
+        agent: Who answers. Another process, or a later turn, may use another agent: its tools hold, and its
+            instructions where it has any. Where that breaks the provider's cache, the log says so
+            (`RunStarted.changed`).
         name: The name of the conversation in the journal.
     """
 

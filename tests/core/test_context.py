@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from random import Random
 from typing import get_args
 
+import msgspec
 import pytest
 
 from tenlines.core import context
@@ -19,6 +20,7 @@ from tenlines.core.context import (
     Strategy,
     cut,
     elided,
+    instructed,
     last_resort,
     problem,
     protected_from,
@@ -513,3 +515,19 @@ def test_ten_summaries_one_after_another_stay_under_one_limit() -> None:
         assert estimate_tokens(summaries[0]) <= limit + estimate_tokens(Note(SUMMARY_HEADING))
         assert len(messages) == len(TASK) + 1 + 2
     assert context.spans(messages, sizes(messages), compaction) == []
+
+
+# --- instructions ---------------------------------------------------------------------------------------
+
+
+def test_a_conversation_gets_the_instructions_of_today() -> None:
+    thought = Assistant("Hm.", (), (Opaque("anthropic", "claude", {}),))
+    talk = [System("old"), User((Text("Hello"),)), thought]
+    assert instructed(talk, "new") == [
+        System("new"),
+        User((Text("Hello"),)),
+        msgspec.structs.replace(thought, rebased=True),
+    ]
+    assert instructed(talk, "old") == talk
+    assert instructed(talk, "") == talk
+    assert instructed(talk[1:], "new") == [System("new"), *talk[1:]]

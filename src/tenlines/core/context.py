@@ -281,6 +281,15 @@ def _rebased(message: Message) -> Message:
     return message
 
 
+def instructed(messages: Sequence[Message], instructions: str) -> list[Message]:
+    """A conversation under these standing instructions: the very same messages where they are those that it has."""
+    had = [one.text for one in messages if isinstance(one, System)]
+    if not instructions or had == [instructions]:
+        return list(messages)
+    said = [one for one in messages if not isinstance(one, System)]
+    return [System(instructions), *(map(_rebased, said) if had else said)]
+
+
 # --- results that are left out ----------------------------------------------------------------------
 
 
