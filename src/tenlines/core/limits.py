@@ -187,10 +187,6 @@ NOTHING = Left()
 """Nothing set aside."""
 
 
-def _of(amount: int | None) -> int:
-    return amount or 0
-
-
 class Account(msgspec.Struct):
     """What a run has used. Changed by the machine alone."""
 
@@ -217,7 +213,7 @@ class Account(msgspec.Struct):
     @property
     def tokens(self) -> int:
         """Tokens that are used up or set aside, input and output together."""
-        return self.input_tokens + self.output_tokens + self.children.tokens + _of(self.held.tokens)
+        return self.input_tokens + self.output_tokens + self.children.tokens + (self.held.tokens or 0)
 
     def settle(self, usage: Usage | None, dollars: float | None) -> None:
         """Enter what one reply really used."""
@@ -242,12 +238,12 @@ class Account(msgspec.Struct):
     @property
     def all_steps(self) -> int:
         """Steps that are used up or set aside, those of children included."""
-        return self.steps + self.children.steps + _of(self.held.steps)
+        return self.steps + self.children.steps + (self.held.steps or 0)
 
     @property
     def all_tool_calls(self) -> int:
         """The same of calls."""
-        return self.tool_calls + self.children.tool_calls + _of(self.held.tool_calls)
+        return self.tool_calls + self.children.tool_calls + (self.held.tool_calls or 0)
 
     @property
     def all_dollars(self) -> float:
@@ -288,9 +284,9 @@ class Account(msgspec.Struct):
             return self.spent
         held = self.held
         open_ = Spent(
-            steps=_of(held.steps),
-            tool_calls=_of(held.tool_calls),
-            input_tokens=_of(held.tokens),
+            steps=held.steps or 0,
+            tool_calls=held.tool_calls or 0,
+            input_tokens=held.tokens or 0,
             dollars=held.dollars or 0.0,
             unpriced=1,
             unmetered=1,

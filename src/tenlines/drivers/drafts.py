@@ -32,14 +32,14 @@ DETAIL_CHARS = 20_000
 """How much of a traceback is kept for people."""
 
 
-class Draft(NamedTuple):
+class Draft(msgspec.Struct, frozen=True):
     """An event without its stamp."""
 
     kind: type[ev.Event]
     fields: dict[str, Any]
 
 
-class Ended(NamedTuple):
+class Ended(msgspec.Struct, frozen=True):
     """How a piece of foreign code came back."""
 
     value: Any = None
@@ -75,7 +75,9 @@ class Running(NamedTuple):
 
 def step_started(effect: CallModel) -> Draft:
     """The intent to call the model."""
-    fields = {"step": effect.step, "attempt": effect.attempt, "reserved": effect.reserved, "changed": effect.changed}
+    fields: dict[str, Any] = {"step": effect.step, "attempt": effect.attempt, "reserved": effect.reserved}
+    if effect.changed:
+        fields["changed"] = effect.changed
     return Draft(ev.StepStarted, fields)
 
 
@@ -125,8 +127,10 @@ def compacted(effect: Compact) -> Draft:
 
 def call_started(call: RunnableCall) -> Draft:
     """The intent to run a tool."""
-    fields = {**_place(call), "key": call.key}
-    return Draft(ev.CallStarted, fields if call.allowance is None else {**fields, "allowance": call.allowance})
+    fields: dict[str, Any] = {"step": call.step, "position": call.position, "key": call.key}
+    if call.allowance is not None:
+        fields["allowance"] = call.allowance
+    return Draft(ev.CallStarted, fields)
 
 
 def refused(refusal: Refusal) -> Draft:
@@ -146,20 +150,18 @@ def ended(
     tool: ToolPort, call: RunnableCall, end: Ended, remarks: tuple[str, ...] = (), spent: Spent | None = None
 ) -> Draft:
     """A tool came back: with a value, or with an exception of any kind."""
-    draft = _ended(tool, call, end, remarks)
+    draft = _returned(tool, call, end, remarks) if end.error is None else _raised(tool, call, end.error)
     if spent is not None:
         draft.fields["spent"] = spent
     return draft
 
 
-def _ended(tool: ToolPort, call: RunnableCall, end: Ended, remarks: tuple[str, ...]) -> Draft:
-    if end.error is not None:
-        return _raised(tool, call, end.error)
+def _returned(tool: ToolPort, call: RunnableCall, end: Ended, remarks: tuple[str, ...]) -> Draft:
     rendered = attempt(tool.render, end.value)  # foreign code: a __str__, a hook
     if rendered.error is not None:
         return _raised(tool, call, rendered.passed_on(), "ran, but its result could not be shown")
     parts, truncated, shown, original, full, more = rendered.value
-    fields: dict[str, Any] = {**_place(call), "parts": parts}
+    fields: dict[str, Any] = {"step": call.step, "position": call.position, "parts": parts}
     if truncated:
         fields.update(truncated=True, shown_chars=shown, original_chars=original, full=full)
     if remarks or more:
@@ -290,7 +292,7 @@ def check(tool: ToolPort, call: RunnableCall) -> Bound | Invalid:
     """Ask the tool whether it takes these arguments. Nothing has run yet."""
     end = attempt(tool.check, call.arguments)  # validators are foreign code
     if end.error is None:
-        return cast(Bound | Invalid, end.value)
+        return cast("Bound | Invalid", end.value)  # a union would be built anew each time
     error = end.passed_on()
     return Invalid(
         f"{call.name} did not run: its arguments could not be checked: {type(error).__name__}: {_message(error)}"

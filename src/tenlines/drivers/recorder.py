@@ -106,8 +106,7 @@ class Recorder:
             InternalError: The machine refused it, which is a bug in the driver. It is not in the journal, which
                 can still be read.
         """
-        kind, fields = draft
-        event: Any = kind(seq=self.machine.state.seq + 1, at=self.now(), **fields)
+        event: Any = draft.kind(seq=self.machine.state.seq + 1, at=self.now(), **draft.fields)
         try:
             self.machine.apply(event)
         except InvalidEvent as error:
