@@ -15,7 +15,7 @@ from tenlines.core.economics import LOOK_AGAIN, Cut, Decision, Situation, cheape
 from tenlines.core.effects import Compact, Finish
 from tenlines.core.limits import BOUNDED_OUTPUT, reserve
 from tenlines.core.state import State
-from tenlines.core.transcript import Note, estimate_tokens
+from tenlines.core.transcript import Assistant, Note, estimate_tokens
 
 Why: TypeAlias = Literal["pays", "window", "asked"]
 
@@ -61,9 +61,10 @@ def shrink(state: State) -> Compact | Wanted | Finish | None:
     if why is None and not _is_due(state, now) and state.cuts.summary is None:
         return None
     sizes = [estimate_tokens(message) for message in state.messages]
-    new = now if not state.account.steps else max(0.0, now - state.known_tokens)
+    scale = now / max(1, state.estimated_tokens)
+    new = _new(state, now, sizes, scale)
     situation = Situation(now, new, growth, _steps(state, compaction), rates_of(state.settings.price, int(now)))
-    ground = _Ground(compaction, situation, sizes, now / max(1, state.estimated_tokens), output)
+    ground = _Ground(compaction, situation, sizes, scale, output)
     if state.cuts.summary is not None:
         return _with_summary(state, ground, why or "pays")
     groups = _groups(state, ground)
@@ -72,6 +73,13 @@ def shrink(state: State) -> Compact | Wanted | Finish | None:
     options = _preferred(groups, WORTH * state.estimated_tokens)
     decision = decide(situation, [_as_cut(state, ground, span) for span in options], compaction.least_gain)
     return None if decision.index < 0 else _made(state, ground, options[decision.index], decision, "pays")
+
+
+def _new(state: State, now: float, sizes: list[int], scale: float) -> float:
+    """Tokens that no request held before: by the report on the last one, or by what was sent where there is none."""
+    if not state.account.steps:
+        return now
+    return max(0.0, now - state.known_tokens) if state.known_estimate else scale * sum(sizes[state.sent :])
 
 
 def _growth(state: State) -> float:
@@ -105,18 +113,32 @@ def _pressure(state: State, compaction: Compaction, now: float, growth: float, o
     """What leaves no choice: after one more step nobody could ask for a summary, or more is held than was wanted."""
     cuts, held = state.cuts, float(metering.most(state))
     if not cuts.is_fresh:  # what was just cut for the steps to come has only to hold the next one
-        held = max(held, now + growth * state.margin + _question_tokens(compaction))
+        held = max(held, _soon(state, now, growth) + _question_tokens(compaction))
     if cuts.window is not None and held + output > cuts.window:
         return "window"
     is_asked = compaction.at is not None and now > max(compaction.at, cuts.floor) and _is_due(state, now)
     return "asked" if is_asked else None
 
 
+def _soon(state: State, now: float, growth: float) -> float:
+    """What would be set aside for the request after the next one.
+
+    Before the first reply of a run that is the next turn of the conversation, in which again nothing is counted yet: it
+    grows by as much as each reply so far, with its results and what was said to it.
+    """
+    if state.account.steps:
+        return now + growth * state.margin
+    first = next((at for at, one in enumerate(state.messages) if isinstance(one, Assistant)), len(state.messages))
+    talk = state.messages[first:]
+    replies = sum(isinstance(one, Assistant) for one in talk)
+    added = state.rate * sum(map(estimate_tokens, talk)) / max(1, replies)
+    return (now + added) * state.margin
+
+
 def note_look(state: State) -> None:
     """A request goes out: when it is looked again whether a cut pays."""
+    assert state.compaction is not None
     state.cuts.is_fresh = False
-    if state.compaction is None:
-        return
     now, at = metering.likely(state), state.compaction.at
     if _is_due(state, now):
         look_again(state, now)
@@ -139,16 +161,15 @@ def _is_due(state: State, now: float) -> bool:
 
 def _forced(state: State, ground: _Ground, groups: list[list[Span]], why: Why) -> Compact | Wanted | Finish | None:
     """The cut that makes enough room: by the first strategy that can, as cheaply as it can."""
-    window, held = state.cuts.window if why == "window" else None, metering.most(state)
-    unsure = held - ground.situation.tokens
+    window = state.cuts.window if why == "window" else None
     for share in (ROOM, 1.0):
-        room = float("inf") if window is None else share * (window - ground.output) - unsure
+        room = float("inf") if window is None else share * (window - ground.output)
         for options in groups:
-            fitting = [span for span in options if _as_cut(state, ground, span).tokens <= room]
+            fitting = [span for span in options if _reserved(state, ground, span) <= room]
             if fitting:
                 decision = cheapest(ground.situation, [_as_cut(state, ground, span) for span in fitting])
                 return _made(state, ground, fitting[decision.index], decision, why)
-    if window is None or held + ground.output <= window:
+    if window is None or metering.most(state) + ground.output <= window:
         return None
     span, now = context.last_resort(state.messages, ground.sizes), ground.situation.tokens
     after = now if span is None else _as_cut(state, ground, span).tokens
@@ -157,6 +178,14 @@ def _forced(state: State, ground: _Ground, groups: list[list[Span]], why: Why) -
     if span is None:
         return None  # it is more only if what is new was estimated too low, and nothing can be done about that
     return _made(state, ground, span, cheapest(ground.situation, [_as_cut(state, ground, span)]), why)
+
+
+def _reserved(state: State, ground: _Ground, span: Span) -> float:
+    """What would be set aside for the next request after a cut."""
+    now, after = ground.situation.tokens, _as_cut(state, ground, span).tokens
+    if state.known_tokens <= now - after:  # nothing of what is left would count as counted
+        return after * state.margin
+    return after + metering.most(state) - now
 
 
 def _too_long(held: float, window: float) -> str:
