@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from tenlines.core import codec
 from tenlines.core import events as ev
 from tenlines.core.deciding import binding
-from tenlines.core.effects import CallModel, Finish
+from tenlines.core.effects import CallModel, Compact, Finish, Summarise
+from tenlines.core.limits import Spent
 from tenlines.core.machine import Machine
 from tenlines.core.transcript import Reply, Text, ToolCall, User
 from tenlines.errors import InvalidEvent
@@ -65,12 +67,15 @@ class Run:
         return self.reply("", *(ToolCall(f"{len(self.log)}-{i}", name, "{}") for i, name in enumerate(names)))
 
     def start(self, position: int = 0) -> Run:
+        """With what the call is offered, where it spends on its own."""
         step = self.machine.state.account.steps
-        return self.tell(ev.CallStarted, step=step, position=position, key=f"r:{step}:{position}")
+        offered = getattr(self.effect, "calls", ())
+        given = next((one.allowance for one in offered if one.position == position), None)
+        return self.tell(ev.CallStarted, step=step, position=position, key=f"r:{step}:{position}", allowance=given)
 
-    def returned(self, position: int = 0, text: str = "done") -> Run:
+    def returned(self, position: int = 0, text: str = "done", spent: Spent | None = None) -> Run:
         step = self.machine.state.account.steps
-        return self.tell(ev.CallReturned, step=step, position=position, parts=(Text(text),))
+        return self.tell(ev.CallReturned, step=step, position=position, parts=(Text(text),), spent=spent)
 
     def failed(self, position: int, outcome: str, text: str = "no") -> Run:
         step = self.machine.state.account.steps
@@ -90,6 +95,27 @@ class Run:
         assert isinstance(effect, Finish)
         self.tell(ev.RunEnded, status=effect.status, reason=effect.reason, answer=effect.answer)
         return effect
+
+    # --- cuts ---
+
+    def exchange(self, text: str = "done") -> Run:
+        """One step with one call and its result."""
+        return self.call("look").start().returned(text=text)
+
+    def compact(self) -> Compact:
+        """Make the cut that is due."""
+        cut = self.effect
+        assert isinstance(cut, Compact), cut
+        self.tell(ev.ContextCompacted, **msgspec.structs.asdict(cut))
+        return cut
+
+    def summarise(self) -> Summarise:
+        """Ask for the summary that is due."""
+        wanted = self.effect
+        assert isinstance(wanted, Summarise), wanted
+        fields = {"start": wanted.start, "end": wanted.end, "reserved": wanted.request.reserved}
+        self.tell(ev.SummaryStarted, **fields)
+        return wanted
 
     # --- leave, doubt, undoing ---
 
