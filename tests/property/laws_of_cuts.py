@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
-from laws_of_money import at_request
+from laws_of_money import CENT, at_request
 
 from tenlines.core import context, metering
 from tenlines.core import events as ev
@@ -135,6 +135,7 @@ def _says_why(run: Checked, effect: Compact) -> None:
         assert run.meter.likely > at
     elif effect.strategy != "summarise":  # what was written already is paid for
         assert told.saves > told.costs, "a cut that does not pay"
+        assert told.costs >= -CENT or run.meter.at, "where nothing was reported, a cut costs less than nothing"
 
 
 def _is_the_next_request(run: Checked, effect: Summarise) -> None:

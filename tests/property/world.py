@@ -347,7 +347,8 @@ class World:
             spent = self.spent((call.step, call.position))
             self.run.take(ev.CallReturned(**self.stamp(), **place, parts=parts, **fields, spent=spent))
         elif how == "error":
-            self.run.take(self.failed(call, "tool_error", outcomes.raised(call.name, "ValueError", "no")))
+            said = self.chooser.pick(LONG) if self.kind == "long" else "no"
+            self.run.take(self.failed(call, "tool_error", outcomes.raised(call.name, "ValueError", said)))
         else:
             spec = self.run.facts.tools[call.name]
             text = outcomes.timed_out(call.name, 2.0, spec.read_only)
