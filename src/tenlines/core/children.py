@@ -21,21 +21,28 @@ from tenlines.errors import InvalidEvent
 _Amount = TypeVar("_Amount", int, float)
 
 
-def allowance(state: State, exchange: Exchange, position: int, reserved: Reservation, now: float) -> Left:
-    """What the call may spend: its share of what is left, when the run keeps enough for the other calls of the exchange
-    and for one more request of its own."""
+def allowances(state: State, exchange: Exchange, reserved: Reservation, now: float) -> dict[int, Left]:
+    """What each call that may start and spends is given, by its position: its share of what is left, when the run keeps
+    enough for the other calls of the exchange and for one more request of its own."""
     sharers = [place for place, one in enumerate(exchange.calls) if _may_start(one) and _spends(one)]
-    rank, count = sharers.index(position), len(sharers)
     left = state.account.left(state.limits, seconds_left(state, now))
     own = reserved.input_tokens + (reserved.output_tokens or 0)
     calls = sum(_may_start(one) and not one.counted for one in exchange.calls)
-    return Left(
-        _share(None if left.steps is None else left.steps - 1, rank, count),
-        _share(None if left.tool_calls is None else left.tool_calls - calls, rank, count),
-        _share(None if left.tokens is None else left.tokens - own, rank, count),
-        None if left.dollars is None else max(0.0, left.dollars - (reserved.dollars or 0.0)) / count,
-        left.seconds,
-    )
+    steps = None if left.steps is None else left.steps - 1
+    tool_calls = None if left.tool_calls is None else left.tool_calls - calls
+    tokens = None if left.tokens is None else left.tokens - own
+    dollars = None if left.dollars is None else max(0.0, left.dollars - (reserved.dollars or 0.0))
+    count = len(sharers)
+    return {
+        place: Left(
+            _share(steps, rank, count),
+            _share(tool_calls, rank, count),
+            _share(tokens, rank, count),
+            None if dollars is None else dollars / count,
+            left.seconds,
+        )
+        for rank, place in enumerate(sharers)
+    }
 
 
 def _may_start(one: OpenCall) -> bool:
@@ -43,6 +50,7 @@ def _may_start(one: OpenCall) -> bool:
 
 
 def _spends(one: OpenCall) -> bool:
+    """Whether it draws on the limits of its run."""
     return one.spec is not None and one.spec.spends
 
 

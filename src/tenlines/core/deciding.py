@@ -12,7 +12,7 @@ import msgspec
 
 from tenlines.core import context, metering, outcomes
 from tenlines.core import events as ev
-from tenlines.core.children import allowance
+from tenlines.core.children import allowances
 from tenlines.core.effects import (
     AskHuman,
     CallModel,
@@ -188,6 +188,7 @@ def _next_calls(state: State, now: float) -> Effect:
             return AskHuman((_question(state, exchange.step, stale[0], now),))
         if not exchange.under_way and (end := _pause(exchange)):
             return end
+    calls = _with_allowances(state, exchange, calls, now)
     return RunTools(tuple(refusals), tuple(calls), state.settings.max_parallel, deadline)
 
 
@@ -228,17 +229,19 @@ def _due(
         if one.expires_at is not None and has_expired(one, now):
             stale.append(position)
         else:
-            call = runnable(state, exchange.step, position, one)
-            calls.append(_with_allowance(state, exchange, call, now) if one.spec.spends else call)
+            calls.append(runnable(state, exchange.step, position, one))
             room = None if room is None else room - (not one.counted)
         if alone:
             break
     return refusals, calls, stale
 
 
-def _with_allowance(state: State, exchange: Exchange, call: RunnableCall, now: float) -> RunnableCall:
-    given = allowance(state, exchange, call.position, reservation(state).reserved, now)
-    return msgspec.structs.replace(call, allowance=given)
+def _with_allowances(state: State, exchange: Exchange, calls: list[RunnableCall], now: float) -> list[RunnableCall]:
+    """The calls, those that spend with what they may."""
+    if not any(state.tools[call.name].spends for call in calls):
+        return calls
+    given = allowances(state, exchange, reservation(state).reserved, now)
+    return [msgspec.structs.replace(call, allowance=given.get(call.position)) for call in calls]
 
 
 # --- what has to be asked ----------------------------------------------------------------------------
