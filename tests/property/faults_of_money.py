@@ -6,21 +6,25 @@ from seeding import C, D, E, Fault, K, L, M, T, Z
 
 MONEY: tuple[Fault, ...] = (
     # what a call is given
-    Fault("money: a call is given the run's own last step", K, "else left.steps - 1, rank", "else left.steps, rank"),
+    Fault("money: a call is given the run's own last step", K, "else left.steps - 1\n", "else left.steps\n"),
     Fault(
         "money: a call is given the calls beside it",
         K,
-        "else left.tool_calls - calls, rank",
-        "else left.tool_calls, rank",
+        "else left.tool_calls - calls\n",
+        "else left.tool_calls\n",
+    ),
+    Fault("money: a call is given the run's own next request", K, "else left.tokens - own\n", "else left.tokens\n"),
+    Fault(
+        "money: a call is given the run's own dollars",
+        K,
+        "left.dollars - (reserved.dollars or 0.0))\n",
+        "left.dollars)\n",
     ),
     Fault(
-        "money: a call is given the run's own next request", K, "else left.tokens - own, rank", "else left.tokens, rank"
-    ),
-    Fault(
-        "money: a call is given the run's own dollars", K, "left.dollars - (reserved.dollars or 0.0))", "left.dollars)"
-    ),
-    Fault(
-        "money: each call is given all dollars", K, "(reserved.dollars or 0.0)) / count", "(reserved.dollars or 0.0))"
+        "money: each call is given all dollars",
+        K,
+        "None if dollars is None else dollars / count",
+        "dollars",
     ),
     Fault("money: what is over is given to each", K, "return each + (rank < over)", "return each + bool(over)"),
     Fault("money: what is over is given to nobody", K, "return each + (rank < over)", "return each"),
@@ -107,12 +111,14 @@ MONEY: tuple[Fault, ...] = (
         "        exchange.over_limit = exchange.over_limit or (over and not stopped)\n",
     ),
     # the account
-    Fault("money: held tokens do not count", L, "self.children.tokens + _of(self.held.tokens)", "self.children.tokens"),
-    Fault("money: the steps of children do not count", L, "self.steps + self.children.steps + _of", "self.steps + _of"),
+    Fault(
+        "money: held tokens do not count", L, "self.children.tokens + (self.held.tokens or 0)", "self.children.tokens"
+    ),
+    Fault("money: the steps of children do not count", L, "self.steps + self.children.steps + (", "self.steps + ("),
     Fault(
         "money: held calls do not count",
         L,
-        "self.children.tool_calls + _of(self.held.tool_calls)",
+        "self.children.tool_calls + (self.held.tool_calls or 0)",
         "self.children.tool_calls",
     ),
     Fault(

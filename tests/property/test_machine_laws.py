@@ -11,7 +11,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from laws import Checked
-from work import check_work, work_of_calls, work_of_leave
+from work import check_work, work_of_calls, work_of_leave, work_of_spending
 from world import KINDS_OF_WORLD, World, walk
 
 from tenlines.core import events as ev
@@ -177,6 +177,10 @@ def test_law_11_taking_the_transcript_for_a_request_costs_nothing() -> None:
 
 def test_law_11_answering_many_calls_of_one_message_is_not_quadratic() -> None:
     assert work_of_calls(400) < 11 * work_of_calls(40)
+
+
+def test_law_11_what_many_calls_of_one_message_may_spend_is_not_quadratic() -> None:
+    assert work_of_spending(400) < 11 * work_of_spending(40)
 
 
 @pytest.mark.parametrize("by_whom", ["policy", "ann"])

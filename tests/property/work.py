@@ -8,7 +8,7 @@ from typing import Any
 
 from tenlines.core import events as ev
 from tenlines.core.effects import AskHuman, Finish, RunTools, UndoCall
-from tenlines.core.limits import Limits, Reservation
+from tenlines.core.limits import Limits, Reservation, Spent
 from tenlines.core.machine import Machine
 from tenlines.core.transcript import Reply, Text, ToolCall, User
 
@@ -92,8 +92,26 @@ def check_work(few: int = 20, many: int = 2_000) -> None:
     short, long = work_of_step(few), work_of_step(many)
     assert all(b <= a + 2 for a, b in zip(short, long, strict=True)), (short, long)
     assert work_of_calls(200) < 11 * work_of_calls(20), "answering the calls of one message is quadratic"
+    assert work_of_spending(200) < 11 * work_of_spending(20), "what many calls may spend is quadratic"
     for by_whom in ("policy", "ann"):
         assert work_of_leave(200, by_whom) < 11 * work_of_leave(20, by_whom), "asking about many calls is quadratic"
+
+
+def work_of_spending(calls: int) -> int:
+    """The work of one message with so many calls that spend and run together."""
+    run, tools = Count(), (ev.ToolSpec("ask", read_only=True, spends=True),)
+    run.tell(ev.RunStarted, run_id="r", agent="a", model="m", messages=(User(()),), tools=tools)
+    run.tell(ev.StepStarted, step=1, attempt=1, reserved=Reservation())
+    run.tell(ev.ModelReplied, step=1, reply=Reply("", tuple(ToolCall("", "ask", "{}") for _ in range(calls))))
+    offered = run.next().calls
+    assert len(offered) == calls
+    for one in offered:
+        place = {"step": 1, "position": one.position}
+        run.tell(ev.CallStarted, **place, key=one.key, allowance=one.allowance)
+    for one in offered:
+        run.tell(ev.CallReturned, step=1, position=one.position, parts=(Text(f"{one.position}"),), spent=Spent(steps=0))
+    assert not run.machine.state.account.holders
+    return run.work
 
 
 def work_of_calls(calls: int) -> int:
