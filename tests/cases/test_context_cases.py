@@ -214,6 +214,16 @@ def test_comp_05_a_summary_that_is_too_long_is_refused_and_summaries_do_not_grow
     asked = [one.text for one in messages if isinstance(one, User)]
     assert asked == ["u", "v", *(f"turn {turn}" for turn in range(10))]
 
+    rounds, window = 0, 16_000
+    messages = ()
+    for turn in range(20):
+        model = counting([says(WORDS)], says("what was said"))
+        played = world.play(history=messages, task=f"turn {turn}", model=model, compaction=Compaction(window=window))
+        assert played.result.status == "answered", "a conversation in words alone is summarised before it is too late"
+        assert _within(played, window)
+        messages, rounds = played.result.messages, rounds + len(cuts(played))
+    assert rounds >= 3
+
 
 def test_comp_06_a_request_for_a_summary_names_the_tools_in_every_format(world: World) -> None:
     world.tool(lambda: "r", name="t")
