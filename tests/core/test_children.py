@@ -243,6 +243,17 @@ def test_a_late_end_that_frees_a_step_lets_the_run_go_on() -> None:
     assert isinstance(run.effect, CallModel)
 
 
+def test_a_late_end_that_frees_a_step_takes_back_that_there_are_only_words_left() -> None:
+    run = spending("ask", steps=3, last_words=True).start()
+    run.tell(ev.CallTimedOut, step=1, position=0, after_s=1.0, text="too late")
+    run.call("look").start().returned()
+    assert run.effect.tool_choice == "none"
+    run.tell(ev.LateResultArrived, step=1, position=0, outcome="ok", text="late", spent=Spent())
+    assert run.effect.tool_choice == "auto"
+    run.call("look").start().returned()
+    assert run.effect.tool_choice == "none"
+
+
 def test_an_allowance_is_kept_in_the_log_as_it_was_given() -> None:
     run = spending("ask", steps=9).start()
     assert isinstance(run.log[-1], ev.CallStarted)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenlines.core.limits import Account, Left, Limits, Price, Tier, reserve
+from tenlines.core.limits import Account, Counting, Left, Limits, Price, Spent, Tier, reserve
 from tenlines.core.transcript import Usage
 
 CHEAP = Price(input=1, output=2)
@@ -159,6 +159,21 @@ def test_a_reply_without_counts_is_a_step_all_the_same() -> None:
     for usage in (None, Usage(), Usage(5, None), Usage(5, 5)):
         account.settle(usage, None)
     assert (account.steps, account.unmetered, account.unpriced, account.tokens) == (4, 3, 4, 15)
+
+
+@pytest.mark.parametrize(
+    ("rate", "margin"), [(0.0, 1.5), (-1.0, 1.5), (1_001.0, 1.5), (float("nan"), 1.5), (1.0, 0.9), (1.0, float("inf"))]
+)
+def test_a_rate_and_a_margin_that_cannot_be_are_refused(rate: float, margin: float) -> None:
+    with pytest.raises(ValueError, match="Counting takes a rate above 0 and a margin from 1 up, both to 1,000"):
+        Counting(rate=rate, margin=margin)
+
+
+def test_whoever_pays_is_charged_with_what_is_held_too_and_told_that_it_is_not_known() -> None:
+    account = Account(steps=1, dollars=0.25, children=Spent(steps=2, dollars=0.5))
+    assert account.charged == account.spent == Spent(steps=3, dollars=0.75)
+    account.held, account.holders = Left(steps=4, tokens=100), 1
+    assert account.charged == Spent(steps=7, input_tokens=100, dollars=0.75, unpriced=1, unmetered=1)
 
 
 def test_what_is_left_never_falls_below_zero() -> None:

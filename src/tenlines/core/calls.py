@@ -14,6 +14,7 @@ from tenlines.core.changes import (
     offer_last_words,
     release_queue,
     stop_if_cancelled,
+    withdraw_last_words,
 )
 from tenlines.core.children import hold, settle
 from tenlines.core.deciding import runs_alone, why_nothing_runs
@@ -234,6 +235,7 @@ def on_late_result(state: State, event: ev.LateResultArrived) -> None:
         raise InvalidEvent(f"LateResultArrived: call {event.position!r} of step {event.step!r} was not given up")
     settle(state, state.given_up[event.step, event.position], event.spent)
     del state.given_up[event.step, event.position]
+    withdraw_last_words(state)
 
 
 def answer(state: State, position: int, outcome: Outcome, parts: tuple[Part, ...]) -> None:

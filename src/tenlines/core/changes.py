@@ -49,6 +49,12 @@ def offer_last_words(state: State) -> None:
         append(state, Note("The step limit is reached. Answer now with what you know; no tool can be called."))
 
 
+def withdraw_last_words(state: State) -> None:
+    """There are steps again, or words alone are not wanted any more."""
+    if state.last_words == "due" and not is_at_last_words(state):
+        state.last_words = ""
+
+
 def is_at_last_words(state: State) -> bool:
     """Whether the steps are used up and one more request, for words alone, is allowed."""
     limits = state.limits

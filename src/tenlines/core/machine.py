@@ -36,7 +36,14 @@ from tenlines.core.calls import (
     on_call_timed_out,
     on_late_result,
 )
-from tenlines.core.changes import append, check_tools, is_at_last_words, release_queue, set_tools, stop_if_cancelled
+from tenlines.core.changes import (
+    append,
+    check_tools,
+    release_queue,
+    set_tools,
+    stop_if_cancelled,
+    withdraw_last_words,
+)
 from tenlines.core.cutting import on_context_compacted, on_summary_ended, on_summary_started
 from tenlines.core.deciding import next_effect
 from tenlines.core.effects import Effect, Finish
@@ -142,8 +149,7 @@ def _on_limits_raised(state: State, event: ev.LimitsRaised) -> None:
     if not isinstance(event.limits, Limits):
         raise InvalidEvent(f"LimitsRaised needs Limits, got {type(event.limits).__name__}")
     state.limits = event.limits
-    if state.last_words == "due" and not is_at_last_words(state):
-        state.last_words = ""
+    withdraw_last_words(state)
 
 
 def _on_message_queued(state: State, event: ev.MessageQueued) -> None:
