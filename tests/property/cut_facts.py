@@ -8,7 +8,7 @@ import msgspec
 
 from tenlines.core import events as ev
 from tenlines.core.context import Compaction
-from tenlines.core.metering import LEAST_RATE, MOST_RATE
+from tenlines.core.metering import LEAST_NEW, LEAST_RATE, MOST_RATE
 from tenlines.core.transcript import Note, Reply, estimate_tokens
 
 
@@ -81,14 +81,21 @@ class Meter(msgspec.Struct):
             case ev.RunStarted(counting=counting):
                 self.rate, self.margin = counting.rate, counting.margin
             case ev.ModelReplied(reply=reply) if reply.usage is not None and reply.usage.input and self.size:
-                self.known, self.at = float(reply.usage.input), self.size
-                self.rate = min(MOST_RATE, max(LEAST_RATE, reply.usage.input / self.size))
+                self._learn(float(reply.usage.input))
             case ev.ContextCompacted():
                 self.known -= self.rate * (self.size - size)
                 self.at -= self.size - size
                 if self.known <= 0:
                     self.known, self.at = 0.0, 0
         self.size = size
+
+    def _learn(self, counted: float) -> None:
+        new, worth = self.size - self.at, counted - self.known
+        if self.at == 0:
+            self.rate = min(MOST_RATE, max(LEAST_RATE, counted / self.size))
+        elif new >= LEAST_NEW and worth > 0:
+            self.rate = (self.rate + min(MOST_RATE, max(LEAST_RATE, worth / new))) / 2
+        self.known, self.at = counted, self.size
 
     @property
     def likely(self) -> float:
