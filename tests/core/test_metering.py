@@ -49,6 +49,28 @@ def test_no_report_makes_a_token_of_less_or_more_than_a_tokenizer_can(counted: i
     assert metering.likely(state) == counted, "but the report itself is believed"
 
 
+def test_a_report_that_shrinks_teaches_nothing_of_what_a_token_is_worth() -> None:
+    """The provider compacted on its side, or left old reasoning out."""
+    state = reckoning(1_000)
+    metering.learn(state, Usage(1_000, 0))
+    state.estimated_tokens += 500
+    metering.learn(state, Usage(300, 0))
+    assert (state.rate, metering.likely(state)) == (1.0, 300.0)
+    state.estimated_tokens += 100
+    assert metering.most(state) == 300 + 150 + 1
+
+
+def test_later_reports_teach_what_the_new_part_was_worth() -> None:
+    state = reckoning(1_000)
+    metering.learn(state, Usage(1_000, 0))
+    state.estimated_tokens += 100
+    metering.learn(state, Usage(1_200, 0))
+    assert state.rate == 1.5
+    state.estimated_tokens += metering.LEAST_NEW - 1
+    metering.learn(state, Usage(9_000, 0))
+    assert state.rate == 1.5, "too little was new to tell"
+
+
 def test_what_is_cut_is_taken_off_what_was_counted() -> None:
     state = reckoning(1_000)
     metering.learn(state, Usage(2_000, 0))

@@ -200,6 +200,18 @@ def test_what_the_summary_cost_is_in_the_usage(way: str, watched: bool) -> None:
     assert run.result.usage.output == 3 * 7 + SUMMING["output_tokens"]
 
 
+def test_what_is_reserved_behind_it_is_enough_and_not_for_what_is_read_no_more(way: str) -> None:
+    """A page is some 2,000 tokens; the summary takes the place of two."""
+    counts = [500, 2_500, 300, 2_300, 4_300, 6_300]
+    script = [page(number, SUMMED if number == 3 else "Next.", tokens) for number, tokens in enumerate(counts, 1)]
+    with serving(SummingAnthropic(), *script, Said("All read.", input_tokens=8_300, cached_tokens=0)) as server:
+        run = Run(server, way, watched=False)
+    reserved = [one.reserved.input_tokens for one in run.of(ev.StepStarted)]
+    assert len(reserved) == 7
+    for step, reported in enumerate([*counts[4:], 8_300], 5):
+        assert reported <= reserved[step - 1] <= 2 * reported, (step, reserved)
+
+
 def test_the_header_of_the_beta_goes_along() -> None:
     with serving(SummingAnthropic(), page(1), Said("All read.")) as server:
         Run(server, "sync", watched=False)

@@ -19,6 +19,9 @@ LEAST_RATE, MOST_RATE = 0.25, 5.0
 """An estimated token is at most five bytes of text. No tokenizer makes more than one token of a byte; what a report has
 beyond that is a frame that the provider puts around the request, which does not grow with it."""
 
+LEAST_NEW = 50
+"""Estimated tokens that have to be new for a report to say what they are worth; of fewer, the frame is the most."""
+
 
 def begin(state: State, counting: Counting) -> None:
     """What is known before the first request."""
@@ -38,13 +41,25 @@ def most(state: State) -> int:
 
 
 def learn(state: State, usage: Usage | None) -> None:
-    """The provider has counted the request that it was just sent."""
+    """The provider has counted the request that it was just sent.
+
+    The first report says what an estimated token is worth, and each later one what those were worth that are new in it.
+    One that is no larger than the last says nothing of that: the provider reads less than it is sent (it compacted on
+    its side, or leaves old reasoning out).
+    """
     if usage is None or not usage.input or not state.estimated_tokens:
         return
-    counted, estimated = usage.input, state.estimated_tokens
-    state.known_tokens, state.known_estimate = float(counted), estimated
-    rate = counted / estimated
-    state.rate = LEAST_RATE if rate < LEAST_RATE else MOST_RATE if rate > MOST_RATE else rate
+    counted, estimated = float(usage.input), state.estimated_tokens
+    if not state.known_estimate:
+        state.rate = _within(counted / estimated)
+    elif estimated - state.known_estimate >= LEAST_NEW and counted > state.known_tokens:
+        worth = (counted - state.known_tokens) / (estimated - state.known_estimate)
+        state.rate = (state.rate + _within(worth)) / 2
+    state.known_tokens, state.known_estimate = counted, estimated
+
+
+def _within(rate: float) -> float:
+    return LEAST_RATE if rate < LEAST_RATE else MOST_RATE if rate > MOST_RATE else rate
 
 
 def learn_window(state: State) -> bool:
