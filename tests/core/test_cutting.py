@@ -235,7 +235,8 @@ def test_a_forced_tool_does_not_keep_a_summary_from_being_written() -> None:
 def test_a_summary_is_asked_for_only_where_it_is_paid_for() -> None:
     run = grown(strategies=("summarise", "drop"))
     assert isinstance(run.effect, Summarise)
-    run.tell(ev.LimitsRaised, limits=Limits(steps=None, tokens=2_100))
+    used = run.machine.state.account.tokens
+    run.tell(ev.LimitsRaised, limits=Limits(steps=None, tokens=used + 2_100))
     assert run.compact().strategy == "drop", "the question does not fit into what is left; the request behind it does"
 
 

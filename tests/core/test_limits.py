@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenlines.core.limits import Account, Counting, Left, Limits, Price, Spent, Tier, reserve
+from tenlines.core.limits import Account, Counting, Left, Limits, Price, Reservation, Spent, Tier, reserve
 from tenlines.core.transcript import Usage
 
 CHEAP = Price(input=1, output=2)
@@ -94,7 +94,7 @@ def test_what_stays_within_its_reservation_never_passes_the_budget(
         write = data.draw(st.integers(0, used_in - read))
         used_out = data.draw(st.integers(0, min(verdict.max_output_tokens or 0, 10_000)))
         usage = Usage(used_in, used_out, read, write)
-        account.settle(usage, price.of(usage))
+        account.settle(usage, price.of(usage), verdict.reserved)
         if limits.tokens is not None:
             assert account.tokens <= limits.tokens
         if limits.dollars is not None:
@@ -157,8 +157,37 @@ def test_a_reply_is_bounded_at_the_price_of_its_tier() -> None:
 def test_a_reply_without_counts_is_a_step_all_the_same() -> None:
     account = Account()
     for usage in (None, Usage(), Usage(5, None), Usage(5, 5)):
-        account.settle(usage, None)
+        account.settle(usage, None, Reservation())
     assert (account.steps, account.unmetered, account.unpriced, account.tokens) == (4, 3, 4, 15)
+
+
+@pytest.mark.parametrize(
+    ("usage", "dollars", "tokens", "money"),
+    [
+        (None, None, 150, 0.5),
+        (Usage(), None, 150, 0.5),
+        (Usage(70, None), None, 70 + 50, 0.5),
+        (Usage(None, 20), None, 100 + 20, 0.5),
+        (Usage(70, 20), None, 90, 0.5),
+        (Usage(70, 20), 0.1, 90, 0.1),
+    ],
+)
+def test_what_nobody_says_counts_as_much_as_was_reserved(
+    usage: Usage | None, dollars: float | None, tokens: int, money: float
+) -> None:
+    account = Account()
+    account.settle(usage, dollars, Reservation(100, 50, 0.5))
+    assert (account.tokens, account.all_dollars) == (tokens, money)
+    assert account.spent.tokens == sum(filter(None, (usage.input, usage.output))) if usage else not account.spent.tokens
+    left = account.left(Limits(tokens=1_000, dollars=1.0), None)
+    assert (left.tokens, left.dollars) == (1_000 - tokens, 1.0 - money)
+
+
+def test_a_request_that_was_lost_counts_as_much_as_was_reserved() -> None:
+    account = Account()
+    account.lose(Reservation(100, 50, 0.5))
+    assert (account.tokens, account.all_dollars, account.unmetered) == (150, 0.5, 1)
+    assert (account.spent.tokens, account.spent.presumed_tokens) == (0, 150)
 
 
 @pytest.mark.parametrize(
@@ -173,7 +202,7 @@ def test_whoever_pays_is_charged_with_what_is_held_too_and_told_that_it_is_not_k
     account = Account(steps=1, dollars=0.25, children=Spent(steps=2, dollars=0.5))
     assert account.charged == account.spent == Spent(steps=3, dollars=0.75)
     account.held, account.holders = Left(steps=4, tokens=100), 1
-    assert account.charged == Spent(steps=7, input_tokens=100, dollars=0.75, unpriced=1, unmetered=1)
+    assert account.charged == Spent(steps=7, presumed_tokens=100, dollars=0.75, unpriced=1, unmetered=1)
 
 
 def test_what_is_left_never_falls_below_zero() -> None:

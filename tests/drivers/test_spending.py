@@ -355,9 +355,10 @@ def test_a_coroutine_that_is_given_up_says_what_its_child_has_used(way: Way, sto
     assert result.status == ("answered" if stop == "its time" else "cancelled")
     assert begun.is_set()
     sums = checked(agent)
-    if way.is_async or stop == "its time":
-        (late,) = of(log_of(agent), ev.LateResultArrived)
-        assert late.spent.tokens == 5_010
+    late = of(log_of(agent), ev.LateResultArrived)
+    assert late or not (way.is_async or stop == "its time"), "it had time to say it"
+    if late:
+        assert late[0].spent.tokens == 5_010
         assert (sums.children["tokens"], sums.held["dollars"]) == (5_010, 0)
     else:
         assert sums.held["dollars"] > 0.9, "it was not waited for, so it stays held"

@@ -221,8 +221,9 @@ class Facts(msgspec.Struct):
     def used(self, kind: str) -> float:
         """What is used or set aside for calls, of one kind of limit; without the request under way."""
         own = {"steps": self.replies, "tool_calls": self.starts, "tokens": self.tokens, "dollars": self.dollars}[kind]
-        said: float = getattr(self.money.children, kind)
-        return own + said + self.money.held(kind)
+        money = self.money
+        said: float = getattr(money.children, kind) + getattr(money.children, f"presumed_{kind}", 0)
+        return own + said + money.presumed.get(kind, 0) + money.held(kind)
 
     # --- summaries and cuts ---
 

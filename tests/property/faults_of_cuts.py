@@ -100,7 +100,7 @@ CUTS: tuple[Fault, ...] = (
     Fault(
         "summary: is free",
         Y,
-        "        state.account.enter(usage, metering.dollars(state, usage, None if reply is None else reply.dollars))",
+        "        state.account.enter(usage, dollars, state.reserved)",
         "        pass",
     ),
     Fault(

@@ -112,7 +112,7 @@ MONEY: tuple[Fault, ...] = (
     ),
     # the account
     Fault(
-        "money: held tokens do not count", L, "self.children.tokens + (self.held.tokens or 0)", "self.children.tokens"
+        "money: held tokens do not count", L, "children.presumed_tokens + (self.held.tokens or 0)", "children.presumed_tokens"
     ),
     Fault("money: the steps of children do not count", L, "self.steps + self.children.steps + (", "self.steps + ("),
     Fault(
@@ -124,8 +124,8 @@ MONEY: tuple[Fault, ...] = (
     Fault(
         "money: held dollars do not count",
         L,
-        "self.children.dollars + (self.held.dollars or 0.0)",
-        "self.children.dollars",
+        "children.presumed_dollars + (self.held.dollars or 0.0)",
+        "children.presumed_dollars",
     ),
     Fault("money: whoever pays is not told what is held", L, "        if not self.holders:\n", "        if True:\n"),
     Fault(
@@ -140,9 +140,29 @@ MONEY: tuple[Fault, ...] = (
         "is_priced = spent.unpriced == 0",
         "is_priced = account.unpriced == 0",
     ),
-    Fault("money: a request that was cancelled is free", M, "        state.account.unmetered += 1\n", "        pass\n"),
     Fault(
-        "money: a request that a crash cut off is free", E, "        state.account.unmetered += 1  #", "        pass  #"
+        "money: a request that was cancelled is free",
+        M,
+        "        state.account.lose(state.reserved)\n",
+        "        pass\n",
+    ),
+    Fault(
+        "money: a request that a crash cut off is free",
+        E,
+        "        state.account.lose(state.reserved)\n",
+        "        pass\n",
+    ),
+    Fault(
+        "money: a reply without counts is free",
+        L,
+        "            self.presumed_tokens += _unsaid(usage, reserved)\n        if usage",
+        "        if usage",
+    ),
+    Fault(
+        "money: a reply without a price is free",
+        L,
+        "            self.presumed_dollars += reserved.dollars or 0.0\n        else:",
+        "        else:",
     ),
     Fault(
         "money: no call budget for what children called",

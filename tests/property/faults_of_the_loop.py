@@ -367,7 +367,7 @@ LOOP: tuple[Fault, ...] = (
     Fault(
         "what a broken attempt used is forgotten",
         P,
-        "        state.account.enter(event.usage, metering.dollars(state, event.usage, None))\n",
+        "        state.account.enter(event.usage, metering.dollars(state, event.usage, None), state.reserved)\n",
         "        pass\n",
     ),
     Fault("one retry too many", P, "elif state.attempt >= retry.attempts:", "elif state.attempt > retry.attempts:"),

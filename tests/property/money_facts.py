@@ -39,10 +39,13 @@ class MoneyFacts(msgspec.Struct):
     """By how much the last event used more than was set aside for it."""
     unpriced: int = 0
     unmetered: int = 0
+    presumed: dict[str, float] = {}
+    """What was set aside for requests of which nobody said, or not wholly, what they used: it may be gone."""
 
     def still(self) -> MoneyFacts:
         """A copy that shares nothing that changes."""
-        return msgspec.structs.replace(self, purses=[msgspec.structs.replace(one) for one in self.purses])
+        purses = [msgspec.structs.replace(one) for one in self.purses]
+        return msgspec.structs.replace(self, purses=purses, presumed=dict(self.presumed))
 
     def read(self, event: Any, facts: Facts) -> None:
         """Take in an event."""
@@ -64,6 +67,7 @@ class MoneyFacts(msgspec.Struct):
                 self.request = None
             case ev.CancelRequested(mode="now") | ev.RunResumed() if self.request is not None:
                 self.unmetered += 1
+                self._presume(None, None)
                 self.request = None
             case ev.CallStarted(allowance=given) if given is not None:
                 self.purses.append(Purse((event.step, event.position), given))
@@ -80,10 +84,21 @@ class MoneyFacts(msgspec.Struct):
             return
         self._is_within(usage, said, cost)
         room = self.request.input_tokens + (self.request.output_tokens or 0)
+        tokens += self._presume(usage, cost)
         self.excess = {
             "tokens": max(0, tokens - room),
             "dollars": max(0.0, (cost or 0.0) - (self.request.dollars or 0.0)),
         }
+
+    def _presume(self, usage: Usage | None, cost: float | None) -> int:
+        """As much as was set aside is taken for used where nothing is said; how many tokens that is."""
+        assert self.request is not None
+        unsaid = self.request.input_tokens if usage is None or usage.input is None else 0
+        unsaid += (self.request.output_tokens or 0) if usage is None or usage.output is None else 0
+        dollars = (self.request.dollars or 0.0) if cost is None else 0.0
+        for kind, amount in (("tokens", unsaid), ("dollars", dollars)):
+            self.presumed[kind] = self.presumed.get(kind, 0) + amount
+        return unsaid
 
     def _is_within(self, usage: Usage | None, said: float | None, cost: float | None) -> None:
         """Who used no more tokens than were reserved costs no more than was reserved, however much was cached."""
@@ -99,7 +114,8 @@ class MoneyFacts(msgspec.Struct):
         """A call says what it used."""
         purse = [one for one in self.purses if one.place == place and not one.said][-1]
         purse.said = True
-        self.excess = {kind: max(0, getattr(spent, kind) - (getattr(purse.given, kind) or 0)) for kind in KINDS}
+        used = {kind: getattr(spent, kind) + getattr(spent, f"presumed_{kind}", 0) for kind in KINDS}
+        self.excess = {kind: max(0, used[kind] - (getattr(purse.given, kind) or 0)) for kind in KINDS}
         self.children = self.children.plus(spent)
 
     @property

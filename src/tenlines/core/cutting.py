@@ -19,7 +19,7 @@ def on_summary_started(state: State, event: ev.SummaryStarted) -> None:
         raise InvalidEvent("SummaryStarted: no summary may be asked for now")
     state.cuts.summarising = (event.start, event.end)
     state.cuts.tried_at = state.account.steps
-    state.phase = Phase.SUMMARISING
+    state.phase, state.reserved = Phase.SUMMARISING, event.reserved
 
 
 def on_summary_ended(state: State, event: ev.SummaryEnded) -> None:
@@ -30,7 +30,8 @@ def on_summary_ended(state: State, event: ev.SummaryEnded) -> None:
     reply, usage = event.reply, event.usage if event.reply is None else event.reply.usage
     metering.check(usage, None if reply is None else reply.dollars)
     if reply is not None or usage is not None:
-        state.account.enter(usage, metering.dollars(state, usage, None if reply is None else reply.dollars))
+        dollars = metering.dollars(state, usage, None if reply is None else reply.dollars)
+        state.account.enter(usage, dollars, state.reserved)
     held = sum(map(estimate_tokens, state.messages[start:end]))
     fault = event.message or event.kind or "the request failed"
     if reply is not None:

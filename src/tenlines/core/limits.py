@@ -151,6 +151,9 @@ class Spent(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """Replies whose price is not known."""
     unmetered: int = 0
     """Replies that came without token counts."""
+    presumed_tokens: int = 0
+    """What was set aside where nobody said what was used: it counts as used, and is in no sum."""
+    presumed_dollars: float = 0.0
     runs: tuple[str, ...] = ()
     """The runs."""
 
@@ -187,6 +190,12 @@ NOTHING = Left()
 """Nothing set aside."""
 
 
+def _unsaid(usage: Usage | None, reserved: Reservation) -> int:
+    """Tokens that were set aside for what a report leaves out."""
+    unsaid = reserved.input_tokens if usage is None or usage.input is None else 0
+    return unsaid + ((reserved.output_tokens or 0) if usage is None or usage.output is None else 0)
+
+
 class Account(msgspec.Struct):
     """What a run has used. Changed by the machine alone."""
 
@@ -203,6 +212,9 @@ class Account(msgspec.Struct):
     unmetered: int = 0
     """Replies that came without token counts."""
     retries: int = 0
+    presumed_tokens: int = 0
+    """What was set aside for requests of which nobody said what they used: it counts as used, and is in no sum."""
+    presumed_dollars: float = 0.0
     children: Spent = Spent()
     """What the runs under its calls have used, beside the run's own use above."""
     held: Left = NOTHING
@@ -213,17 +225,20 @@ class Account(msgspec.Struct):
     @property
     def tokens(self) -> int:
         """Tokens that are used up or set aside, input and output together."""
-        return self.input_tokens + self.output_tokens + self.children.tokens + (self.held.tokens or 0)
+        own, children = self.input_tokens + self.output_tokens + self.presumed_tokens, self.children
+        return own + children.tokens + children.presumed_tokens + (self.held.tokens or 0)
 
-    def settle(self, usage: Usage | None, dollars: float | None) -> None:
+    def settle(self, usage: Usage | None, dollars: float | None, reserved: Reservation) -> None:
         """Enter what one reply really used."""
         self.steps += 1
-        self.enter(usage, dollars)
+        self.enter(usage, dollars, reserved)
 
-    def enter(self, usage: Usage | None, dollars: float | None) -> None:
-        """Enter what a request used, whether it became a step or broke off."""
+    def enter(self, usage: Usage | None, dollars: float | None, reserved: Reservation) -> None:
+        """Enter what a request used, whether it became a step or broke off. Where nobody says it, or not all of it, as
+        much as was reserved counts as used."""
         if usage is None or usage.input is None or usage.output is None:
             self.unmetered += 1
+            self.presumed_tokens += _unsaid(usage, reserved)
         if usage is not None:
             self.input_tokens += usage.input or 0
             self.output_tokens += usage.output or 0
@@ -232,8 +247,15 @@ class Account(msgspec.Struct):
             self.reasoning += usage.reasoning or 0
         if dollars is None:
             self.unpriced += 1
+            self.presumed_dollars += reserved.dollars or 0.0
         else:
             self.dollars += dollars
+
+    def lose(self, reserved: Reservation) -> None:
+        """A request was made, and nobody will ever say what it used."""
+        self.unmetered += 1
+        self.presumed_tokens += _unsaid(None, reserved)
+        self.presumed_dollars += reserved.dollars or 0.0
 
     @property
     def all_steps(self) -> int:
@@ -248,7 +270,14 @@ class Account(msgspec.Struct):
     @property
     def all_dollars(self) -> float:
         """The same of dollars."""
-        return self.dollars + self.children.dollars + (self.held.dollars or 0.0)
+        own, children = self.dollars + self.presumed_dollars, self.children
+        return own + children.dollars + children.presumed_dollars + (self.held.dollars or 0.0)
+
+    @property
+    def doubt(self) -> str:
+        """A few words where what is used is not all reported."""
+        unsaid = self.unmetered + self.children.unmetered
+        return f" or set aside for what nobody reported ({unsaid} replies)" if unsaid else ""
 
     def left(self, limits: Limits, seconds: float | None) -> Left:
         """What `limits` leaves, never below zero."""
@@ -274,6 +303,8 @@ class Account(msgspec.Struct):
             dollars=self.dollars,
             unpriced=self.unpriced,
             unmetered=self.unmetered,
+            presumed_tokens=self.presumed_tokens,
+            presumed_dollars=self.presumed_dollars,
         )
         return own.plus(self.children)
 
@@ -286,8 +317,8 @@ class Account(msgspec.Struct):
         open_ = Spent(
             steps=held.steps or 0,
             tool_calls=held.tool_calls or 0,
-            input_tokens=held.tokens or 0,
-            dollars=held.dollars or 0.0,
+            presumed_tokens=held.tokens or 0,
+            presumed_dollars=held.dollars or 0.0,
             unpriced=1,
             unmetered=1,
         )
@@ -325,7 +356,7 @@ def reserve(
     if limits.tokens is not None:
         room = limits.tokens - account.tokens - input_tokens
         if room <= 0:
-            used = f"{account.tokens:,} of {limits.tokens:,} tokens are used"
+            used = f"{account.tokens:,} of {limits.tokens:,} tokens are used{account.doubt}"
             return Verdict(refusal=f"{used}; the next request needs about {input_tokens:,} more")
         output = min(output or room, room)
     if limits.dollars is None:
@@ -336,8 +367,8 @@ def reserve(
     output_price = price.dearest(input_tokens)[1]
     room = int(max(0.0, min(money * 1e6 / output_price, 1 << 31))) if output_price > 0 else 1 << 31
     if money < 0 or room <= 0:
-        spent, worst = account.all_dollars, price.worst(input_tokens, 1)
-        return Verdict(refusal=f"${spent:.4f} of ${limits.dollars:.4f} are spent; the next request needs ${worst:.4f}")
+        spent, worst = f"${account.all_dollars:.4f} of ${limits.dollars:.4f}", price.worst(input_tokens, 1)
+        return Verdict(refusal=f"{spent} are spent{account.doubt}; the next request needs ${worst:.4f}")
     if output_price > 0:
         output = min(output or room, room)
     return Verdict(Reservation(input_tokens, output, price.worst(input_tokens, output or 0)), output)

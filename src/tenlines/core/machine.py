@@ -169,7 +169,7 @@ def _on_cancel_requested(state: State, event: ev.CancelRequested) -> None:
     state.cancel = "now" if "now" in (event.mode, state.cancel) else "drain"
     state.cancel_reason = event.reason or state.cancel_reason
     if state.phase in (Phase.AWAITING_MODEL, Phase.SUMMARISING) and event.mode == "now":
-        state.account.unmetered += 1
+        state.account.lose(state.reserved)
         state.cuts.summarising = None
         state.phase = Phase.READY
         release_queue(state)

@@ -35,7 +35,7 @@ def on_step_started(state: State, event: ev.StepStarted) -> None:
     state.asked_choice = tool_choice(state)
     if state.last_words == "due":
         state.last_words = "asked"
-    state.retry_at = None
+    state.retry_at, state.reserved = None, event.reserved
     state.phase = Phase.AWAITING_MODEL
 
 
@@ -45,7 +45,7 @@ def on_model_failed(state: State, event: ev.ModelFailed) -> None:
         raise InvalidEvent(f"ModelFailed is for step {event.step!r}, attempt {event.attempt!r}, which is not under way")
     metering.check(event.usage, None)
     if event.usage is not None:
-        state.account.enter(event.usage, metering.dollars(state, event.usage, None))
+        state.account.enter(event.usage, metering.dollars(state, event.usage, None), state.reserved)
     state.attempt += 1
     state.last_error = event.message
     state.phase = Phase.READY
@@ -95,7 +95,7 @@ def on_model_replied(state: State, event: ev.ModelReplied) -> None:
         raise InvalidEvent(f"ModelReplied is for step {event.step!r}, expected step {state.account.steps + 1}")
     usage = reply.usage
     metering.check(usage, reply.dollars)
-    state.account.settle(usage, metering.dollars(state, usage, reply.dollars))
+    state.account.settle(usage, metering.dollars(state, usage, reply.dollars), state.reserved)
     metering.learn(state, usage)
     state.attempt, state.last_error = 0, ""
     state.changed, state.tools_changed = "", ""

@@ -60,7 +60,7 @@ def _forgive(state: State) -> None:
     if state.stop is not None and state.stop.status != "answered":
         state.stop = None
     if state.phase in (Phase.AWAITING_MODEL, Phase.SUMMARISING):
-        state.account.unmetered += 1  # a request was made, and nobody will ever say what it used
+        state.account.lose(state.reserved)
     state.ended = None
     state.phase = Phase.READY
     release_queue(state)

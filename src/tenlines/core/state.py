@@ -10,7 +10,7 @@ import msgspec
 from tenlines.core.context import Compaction
 from tenlines.core.events import CallUndone, RunEnded, RunStarted, Settings, Status, ToolSpec
 from tenlines.core.leaving import Leavable
-from tenlines.core.limits import Account, Counting, Left, Limits
+from tenlines.core.limits import Account, Counting, Left, Limits, Reservation
 from tenlines.core.repeats import RepeatTracker
 from tenlines.core.transcript import Assistant, JsonObject, Message, Outcome, Part, ToolCall, User
 
@@ -166,6 +166,8 @@ class State(msgspec.Struct):
     sent: int = 0
     """How many messages the model has been sent or wrote itself."""
     account: Account = msgspec.field(default_factory=Account)
+    reserved: Reservation = Reservation()
+    """What was set aside for the last request."""
     attempt: int = 0
     """Failed requests for the step at hand."""
     retry_at: float | None = None
