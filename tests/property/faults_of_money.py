@@ -112,7 +112,10 @@ MONEY: tuple[Fault, ...] = (
     ),
     # the account
     Fault(
-        "money: held tokens do not count", L, "children.presumed_tokens + (self.held.tokens or 0)", "children.presumed_tokens"
+        "money: held tokens do not count",
+        L,
+        "children.presumed_tokens + (self.held.tokens or 0)",
+        "children.presumed_tokens",
     ),
     Fault("money: the steps of children do not count", L, "self.steps + self.children.steps + (", "self.steps + ("),
     Fault(
