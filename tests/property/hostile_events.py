@@ -360,6 +360,7 @@ class Hostile:
         """Less than nothing, and anything by a call that was given nothing."""
         place = {**self.stamp(), "step": call.step, "position": call.position}
         spent: list[Any] = [7, Spent(steps=-1), Spent(dollars=-0.1), Spent(input_tokens=-5), Spent(unpriced=-1)]
+        spent += [Spent(presumed_tokens=-1), Spent(presumed_dollars=-0.1)]
         if not any(one.place == call.place for one in self.run.facts.money.open):
             spent += [Spent(), Spent(steps=1)]
         events: list[Any] = [ev.CallReturned(**place, parts=(Text("x"),), spent=one) for one in spent]

@@ -125,6 +125,8 @@ def an_unknown_price_is_not_zero(run: Checked) -> None:
         charged, spent = state.account.charged, state.account.spent
         for kind in KINDS:
             assert getattr(charged, kind) >= getattr(spent, kind), "whoever pays is told of less than was used"
+            told, used = getattr(charged, kind) + getattr(charged, f"presumed_{kind}", 0), facts.used(kind)
+            assert abs(told - used) <= CENT * (1 + used), f"whoever pays is told of {told} {kind}, not of {used}"
         assert bool(charged.unpriced) == (not is_known)
 
 

@@ -56,8 +56,11 @@ class Purses:
         """The call came back and says what was used under it."""
         child = next(one for one in reversed(self.children) if one.place == place and not one.is_dead)
         self.children.remove(child)
-        odd = self.chooser.pick((0, 0, 0, 1))
-        return msgspec.structs.replace(child.used, unpriced=odd, unmetered=odd, runs=("child",))
+        used = msgspec.structs.replace(child.used, runs=("child",))
+        if self.chooser.pick((True, True, True, False)):
+            return used
+        fields = {"unpriced": 1, "unmetered": 1, "output_tokens": 0, "presumed_tokens": used.output_tokens}
+        return msgspec.structs.replace(used, **fields)  # nobody told the child how long its replies were
 
     def die(self) -> None:
         """The process died, with all that ran in it."""
