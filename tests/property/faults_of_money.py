@@ -114,21 +114,35 @@ MONEY: tuple[Fault, ...] = (
     Fault(
         "money: held tokens do not count",
         L,
-        "children.presumed_tokens + (self.held.tokens or 0)",
+        "children.presumed_tokens + (held.tokens or 0)",
         "children.presumed_tokens",
     ),
-    Fault("money: the steps of children do not count", L, "self.steps + self.children.steps + (", "self.steps + ("),
+    Fault(
+        "money: the steps of children do not count", L, "self.also_steps = children.steps + (", "self.also_steps = ("
+    ),
     Fault(
         "money: held calls do not count",
         L,
-        "self.children.tool_calls + (self.held.tool_calls or 0)",
-        "self.children.tool_calls",
+        "children.tool_calls + (held.tool_calls or 0)",
+        "children.tool_calls",
     ),
     Fault(
         "money: held dollars do not count",
         L,
-        "children.presumed_dollars + (self.held.dollars or 0.0)",
+        "children.presumed_dollars + (held.dollars or 0.0)",
         "children.presumed_dollars",
+    ),
+    Fault(
+        "money: what a call is given is not entered",
+        K,
+        "account.holders + 1\n    state.account.recount()\n",
+        "account.holders + 1\n",
+    ),
+    Fault(
+        "money: what a call says is not entered",
+        K,
+        "account.children.plus(spent)\n    account.recount()\n",
+        "account.children.plus(spent)\n",
     ),
     Fault("money: whoever pays is not told what is held", L, "        if not self.holders:\n", "        if True:\n"),
     Fault(
@@ -158,14 +172,14 @@ MONEY: tuple[Fault, ...] = (
     Fault(
         "money: a reply without counts is free",
         L,
-        "            self.presumed_tokens += _unsaid(usage, reserved)\n        if usage",
-        "        if usage",
+        "            self.presumed_tokens += _unsaid(usage, reserved)\n            self.recount()\n",
+        "",
     ),
     Fault(
         "money: a reply without a price is free",
         L,
-        "            self.presumed_dollars += reserved.dollars or 0.0\n        else:",
-        "        else:",
+        "            if reserved.dollars:\n                self._presume(reserved.dollars)\n",
+        "",
     ),
     Fault(
         "money: no call budget for what children called",

@@ -87,6 +87,7 @@ def set_tools(state: State, tools: tuple[ev.ToolSpec, ...]) -> None:
     state.specs = tools
     state.tools = {spec.name: spec for spec in tools}
     state.has_final = any(spec.final for spec in tools)
+    state.has_spending = any(spec.spends for spec in tools)
     old = state.tools_tokens
     state.tools_tokens = estimate_tools(tools)
     state.estimated_tokens += state.tools_tokens - old

@@ -82,6 +82,7 @@ def hold(state: State, one: OpenCall, given: Left | None) -> None:
             raise InvalidEvent(f"CallStarted gives {one.call.name!r} {amount!r} {name}, of {getattr(left, name)!r}")
     one.allowance = given
     state.account.held, state.account.holders = _plus(state.account.held, given), state.account.holders + 1
+    state.account.recount()
 
 
 def still_fit(state: State, calls: Collection[RunnableCall]) -> bool:
@@ -116,6 +117,7 @@ def settle(state: State, one: OpenCall, spent: Spent | None) -> None:
     one.allowance, account.holders = None, account.holders - 1
     account.held = _minus(account.held, given) if account.holders else NOTHING
     account.children = account.children.plus(spent)
+    account.recount()
 
 
 _LIMITED = ("steps", "tool_calls", "tokens", "dollars")

@@ -28,7 +28,7 @@ from tenlines.core.effects import (
     UndoCall,
 )
 from tenlines.core.leaving import LeanView
-from tenlines.core.limits import Verdict, reserve
+from tenlines.core.limits import Verdict, has_room, reserve
 from tenlines.core.shrinking import Wanted, most_output, room_for_output, shrink
 from tenlines.core.state import Exchange, OpenCall, Phase, State, call_key, deadline_at, is_undone, open_exchange
 from tenlines.core.transcript import Message, Outcome, TranscriptView, estimate_tokens, text_of
@@ -135,8 +135,7 @@ def reservation(state: State) -> Verdict:
     """The worst case of the next request, or why it does not fit. The reply has to fit into the window too."""
     settings, asked = state.settings, metering.most(state)
     verdict = reserve(state.account, state.limits, settings.price, asked, settings.max_output_tokens)
-    output = verdict.max_output_tokens
-    room = None if output is None else most_output(state, asked)
+    output, room = verdict.max_output_tokens, most_output(state, asked)
     if output is None or room is None or output <= room:
         return verdict
     return reserve(state.account, state.limits, settings.price, asked, room)
@@ -151,13 +150,12 @@ def out_of_budget(state: State, verdict: Verdict) -> Finish | None:
 
 
 def why_no_step(state: State) -> Finish | None:
-    """The same of a step that is about to start; its worst case is only looked at where something bounds it."""
-    limits = state.limits
-    is_bounded = limits.tokens is not None or limits.dollars is not None
-    return out_of_budget(state, reservation(state) if is_bounded else _UNBOUNDED)
+    """The same of a step that is about to start; how much is reserved for it does not matter then."""
+    has_place = has_room(state.account, state.limits, state.settings.price, metering.most(state))
+    return out_of_budget(state, _ROOM if has_place else reservation(state))
 
 
-_UNBOUNDED = Verdict()
+_ROOM = Verdict()
 
 
 def tool_choice(state: State) -> str:
@@ -188,7 +186,8 @@ def _next_calls(state: State, now: float) -> Effect:
             return AskHuman((_question(state, exchange.step, stale[0], now),))
         if not exchange.under_way and (end := _pause(exchange)):
             return end
-    calls = _with_allowances(state, exchange, calls, now)
+    if state.has_spending:
+        calls = _with_allowances(state, exchange, calls, now)
     return RunTools(tuple(refusals), tuple(calls), state.settings.max_parallel, deadline)
 
 

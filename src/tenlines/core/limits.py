@@ -222,11 +222,24 @@ class Account(msgspec.Struct):
     holders: int = 0
     """How many such calls there are."""
 
+    also_steps: int = 0
+    also_tool_calls: int = 0
+    also_tokens: int = 0
+    also_dollars: float = 0.0
+    """What of each counts beside the run's own reported use: of children, set aside, presumed. See `recount`."""
+
+    def recount(self) -> None:
+        """Add up what counts beside the run's own reported use; whoever changes a part of that calls this."""
+        children, held = self.children, self.held
+        self.also_steps = children.steps + (held.steps or 0)
+        self.also_tool_calls = children.tool_calls + (held.tool_calls or 0)
+        self.also_tokens = self.presumed_tokens + children.tokens + children.presumed_tokens + (held.tokens or 0)
+        self.also_dollars = self.presumed_dollars + children.dollars + children.presumed_dollars + (held.dollars or 0.0)
+
     @property
     def tokens(self) -> int:
         """Tokens that are used up or set aside, input and output together."""
-        own, children = self.input_tokens + self.output_tokens + self.presumed_tokens, self.children
-        return own + children.tokens + children.presumed_tokens + (self.held.tokens or 0)
+        return self.input_tokens + self.output_tokens + self.also_tokens
 
     def settle(self, usage: Usage | None, dollars: float | None, reserved: Reservation) -> None:
         """Enter what one reply really used."""
@@ -239,6 +252,7 @@ class Account(msgspec.Struct):
         if usage is None or usage.input is None or usage.output is None:
             self.unmetered += 1
             self.presumed_tokens += _unsaid(usage, reserved)
+            self.recount()
         if usage is not None:
             self.input_tokens += usage.input or 0
             self.output_tokens += usage.output or 0
@@ -247,7 +261,8 @@ class Account(msgspec.Struct):
             self.reasoning += usage.reasoning or 0
         if dollars is None:
             self.unpriced += 1
-            self.presumed_dollars += reserved.dollars or 0.0
+            if reserved.dollars:
+                self._presume(reserved.dollars)
         else:
             self.dollars += dollars
 
@@ -255,23 +270,26 @@ class Account(msgspec.Struct):
         """A request was made, and nobody will ever say what it used."""
         self.unmetered += 1
         self.presumed_tokens += _unsaid(None, reserved)
-        self.presumed_dollars += reserved.dollars or 0.0
+        self._presume(reserved.dollars)
+
+    def _presume(self, dollars: float | None) -> None:
+        self.presumed_dollars += dollars or 0.0
+        self.recount()
 
     @property
     def all_steps(self) -> int:
         """Steps that are used up or set aside, those of children included."""
-        return self.steps + self.children.steps + (self.held.steps or 0)
+        return self.steps + self.also_steps
 
     @property
     def all_tool_calls(self) -> int:
         """The same of calls."""
-        return self.tool_calls + self.children.tool_calls + (self.held.tool_calls or 0)
+        return self.tool_calls + self.also_tool_calls
 
     @property
     def all_dollars(self) -> float:
         """The same of dollars."""
-        own, children = self.dollars + self.presumed_dollars, self.children
-        return own + children.dollars + children.presumed_dollars + (self.held.dollars or 0.0)
+        return self.dollars + self.also_dollars
 
     @property
     def doubt(self) -> str:
@@ -282,8 +300,8 @@ class Account(msgspec.Struct):
     def left(self, limits: Limits, seconds: float | None) -> Left:
         """What `limits` leaves, never below zero."""
         return Left(
-            None if limits.steps is None else max(0, limits.steps - self.all_steps),
-            None if limits.tool_calls is None else max(0, limits.tool_calls - self.all_tool_calls),
+            None if limits.steps is None else max(0, limits.steps - self.steps - self.also_steps),
+            None if limits.tool_calls is None else max(0, limits.tool_calls - self.tool_calls - self.also_tool_calls),
             None if limits.tokens is None else max(0, limits.tokens - self.tokens),
             None if limits.dollars is None else max(0.0, limits.dollars - self.all_dollars),
             None if seconds is None else max(0.0, seconds),
@@ -341,6 +359,13 @@ UNPRICED = (
 BOUNDED_OUTPUT = 4096
 """Most tokens of a reply where there is a limit on tokens or dollars and nothing else was said. Every provider's
 models take this; more (`Settings.max_output_tokens`) would be reserved in full at every request."""
+
+
+def has_room(account: Account, limits: Limits, price: Price | None, input_tokens: int) -> bool:
+    """Whether `reserve` would find a place for such a request; without a word on how much, or why not."""
+    if limits.tokens is not None and account.tokens + input_tokens >= limits.tokens:
+        return False
+    return limits.dollars is None or not reserve(account, limits, price, input_tokens, None).refusal
 
 
 def reserve(

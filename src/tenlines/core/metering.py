@@ -83,14 +83,12 @@ def forget_part(state: State, before: int) -> None:
 
 def check(usage: Usage | None, dollars: float | None) -> None:
     """Raises `InvalidEvent` where something was used that cannot be."""
-    if (dollars or 0.0) < 0 or (usage is not None and _is_negative(usage)):
+    least = dollars or 0.0
+    if usage is not None:
+        read, write = usage.cache_read or 0, usage.cache_write or 0
+        least = min(least, usage.input or 0, usage.output or 0, usage.reasoning or 0, read, write)
+    if least < 0:
         raise InvalidEvent(f"a request cannot use less than nothing: {usage!r}, dollars={dollars!r}")
-
-
-def _is_negative(usage: Usage) -> bool:
-    if (usage.input or 0) < 0 or (usage.output or 0) < 0 or (usage.reasoning or 0) < 0:
-        return True
-    return (usage.cache_read or 0) < 0 or (usage.cache_write or 0) < 0
 
 
 def dollars(state: State, usage: Usage | None, said: float | None) -> float | None:

@@ -135,6 +135,8 @@ class State(msgspec.Struct):
     specs: tuple[ToolSpec, ...] = ()
     marked: set[str] = set()
     """Names of the tools whose calls somebody has to allow, now and from now on."""
+    has_spending: bool = False
+    """Whether any tool spends on its own."""
     has_final: bool = False
     """Whether any tool's result ends the run."""
     tools_tokens: int = 0

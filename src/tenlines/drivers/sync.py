@@ -156,10 +156,9 @@ class _Driver(Bookkeeping):
     # --- tools --------------------------------------------------------------------------------------
 
     def run_tools(self, effect: RunTools) -> Iterator[Draft]:
-        refusals, calls = map(drafts.refused, effect.refusals), effect.calls
-        if len(calls) == 1 and self._may_run_here(effect):
-            return chain(refusals, self.run_here(calls[0]))
-        return chain(refusals, self.run_together(effect))
+        is_here = len(effect.calls) == 1 and self._may_run_here(effect)
+        runs = self.run_here(effect.calls[0]) if is_here else self.run_together(effect)
+        return chain(map(drafts.refused, effect.refusals), runs) if effect.refusals else runs
 
     def _may_run_here(self, effect: RunTools) -> bool:
         tool = self.parts.tools[effect.calls[0].name]

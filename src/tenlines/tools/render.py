@@ -52,7 +52,8 @@ def render(value: Any, max_bytes: int) -> Rendered:
     Never raises unless the value changes meanwhile, never calls the tool again, and gives the same for the same value.
     """
     if type(value) is str:
-        if len(value) <= max_bytes and value.isprintable() and fits(value, max_bytes):
+        is_short = 4 * len(value) <= max_bytes  # whatever it is made of
+        if (is_short or fits(value, max_bytes)) and value.isprintable():
             return Rendered((Text(value),))
         return _text(value, max_bytes)
     if value is None:
