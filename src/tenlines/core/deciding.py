@@ -135,7 +135,8 @@ def reservation(state: State) -> Verdict:
     """The worst case of the next request, or why it does not fit. The reply has to fit into the window too."""
     settings, asked = state.settings, metering.most(state)
     verdict = reserve(state.account, state.limits, settings.price, asked, settings.max_output_tokens)
-    output, room = verdict.max_output_tokens, most_output(state, asked)
+    output = verdict.max_output_tokens
+    room = None if output is None else most_output(state, asked)
     if output is None or room is None or output <= room:
         return verdict
     return reserve(state.account, state.limits, settings.price, asked, room)
