@@ -486,7 +486,7 @@ def test_the_question_says_how_long_the_summary_may_be_and_that_no_tool_is_to_be
     ],
 )
 def test_a_reply_that_is_no_summary_is_not_taken(reply: Reply, said: str) -> None:
-    found = summary_fault(reply, Span("summarise", 2, 8, 30, 20), 60)
+    found = summary_fault(reply, Span("summarise", 2, 8, 60, 20), 60)
     assert said in found
     assert bool(said) == bool(found)
 

@@ -185,6 +185,15 @@ def test_after_two_failures_no_summary_is_asked_for_until_somebody_resumes_the_r
     assert isinstance(run.resume().effect, Summarise)
 
 
+def test_a_summary_with_its_heading_is_shorter_than_what_it_replaces() -> None:
+    chosen = Compaction(at=10_000, keep=1, summary_tokens=100, least_gain=99.0)
+    run = Run(compaction=chosen).say("word " * 200).exchange("short").exchange("as short")
+    first = next(index for index, one in enumerate(run.messages) if not isinstance(one, User))
+    run.tell(ev.SummaryStarted, start=0, end=first + 2, reserved=run.effect.reserved)
+    run.tell(ev.SummaryEnded, reply=Reply("We looked."))
+    assert "with its heading; what it stands for has" in run.machine.result().warnings[-1], "what people said stays"
+
+
 def test_a_second_summary_in_the_same_step_is_refused() -> None:
     run = summarising().tell(ev.SummaryEnded, kind="RateLimited")
     fields = {"start": 1, "end": 7, "reserved": run.effect.reserved}

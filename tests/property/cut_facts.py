@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from tenlines.core import events as ev
-from tenlines.core.context import Compaction
+from tenlines.core.context import SUMMARY_HEADING, Compaction
 from tenlines.core.metering import LEAST_NEW, LEAST_RATE, MOST_RATE
 from tenlines.core.transcript import Note, Reply, estimate_tokens
 
@@ -59,9 +59,11 @@ class CutFacts(msgspec.Struct):
 
 def is_usable(reply: Reply, stands_for: int, limit: int) -> bool:
     """Whether a reply can take the place of what it sums up."""
-    tokens = estimate_tokens(Note(reply.text.strip()))
+    tokens, heading = estimate_tokens(Note(reply.text.strip())), estimate_tokens(Note(SUMMARY_HEADING))
     is_whole = reply.stop in ("end", "stop_sequence", "unknown")
-    return bool(reply.text.strip()) and not reply.calls and is_whole and tokens <= limit and tokens < stands_for
+    return (
+        bool(reply.text.strip()) and not reply.calls and is_whole and tokens <= limit and tokens + heading < stands_for
+    )
 
 
 class Meter(msgspec.Struct):

@@ -212,6 +212,8 @@ class Hostile:
         events += [self._cut("drop", *span) for span in (*spans, whole)] if self._newest_stays() else []
         exchanges = [index for index, one in enumerate(state.messages) if isinstance(one, Assistant)]
         events += [self._cut("drop", one, two) for one, two in pairwise(exchanges[1:])]
+        nobody_wrote = "a summary" if self.run.cuts.written is None else self.run.cuts.written[2] + " and more"
+        events += [self._cut("summarise", 0, one, summary=nobody_wrote) for one in exchanges[1:]]
         events += [ev.SummaryStarted(**stamp, start=one, end=two, reserved=Reservation()) for one, two in spans]
         events += [self._cut("nonsense", *whole), self._cut(None, *whole)]
         texts = ("a summary", "", self.run.cuts.written[2] + " and more" if self.run.cuts.written else "it was not so")
@@ -220,7 +222,8 @@ class Hostile:
             start, end, text = self.run.cuts.written
             events += [self._cut("summarise", *span, summary=text) for span in ((start + 1, end), (start, end - 1))]
         if self.run.cuts.was_tried or self.run.cuts.failures >= MOST_SUMMARIES:
-            events.append(ev.SummaryStarted(**stamp, start=1, end=2, reserved=Reservation()))
+            spans = [(0, one) for one in exchanges]
+            events += [ev.SummaryStarted(**stamp, start=one, end=two, reserved=Reservation()) for one, two in spans]
         return events
 
     def _newest_stays(self) -> bool:

@@ -41,7 +41,17 @@ from tenlines.core.limits import Limits
 from tenlines.core.machine import Machine
 from tenlines.core.replay import fold
 from tenlines.core.state import OpenCall, Phase
-from tenlines.core.transcript import Assistant, File, Image, Note, Result, TranscriptView, User, estimate_tokens
+from tenlines.core.transcript import (
+    Assistant,
+    File,
+    Image,
+    Note,
+    Result,
+    System,
+    TranscriptView,
+    User,
+    estimate_tokens,
+)
 from tenlines.errors import InvalidEvent
 
 CLAIMS_IT_DID_NOT_RUN = ("not executed", "did not run", "nothing was run", "nothing was changed", "cancelled")
@@ -165,7 +175,8 @@ class Checked:
             assert self.view is None or len(self.view) == len(self.asked)
             assert self.view is None or list(self.view) == self.asked, "what was sent is changed in the hands of others"
             self.kept, self.seen = list(state.messages), len(state.messages)
-        self.cuts.read(event, sum(map(estimate_tokens, self.kept[slice(*stretch)])))
+        goes = (one for one in self.kept[slice(*stretch)] if not isinstance(one, User | System))
+        self.cuts.read(event, sum(map(estimate_tokens, goes)))
         if len(state.messages) != self.length or isinstance(event, ev.ContextCompacted | ev.RunStarted):
             self.words = sum(map(estimate_tokens, state.messages))
         if isinstance(event, ev.RunStarted | ev.RunResumed | ev.UndoRequested):

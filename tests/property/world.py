@@ -54,8 +54,9 @@ from tenlines.core.effects import (
     UndoCall,
 )
 from tenlines.core.limits import Limits, Reservation
+from tenlines.core.shrinking import may_summarise
 from tenlines.core.state import Phase
-from tenlines.core.transcript import Reply, Text, ToolCall, Usage
+from tenlines.core.transcript import Assistant, Reply, Text, ToolCall, Usage
 
 Kind: TypeAlias = Literal["", "money", "long"]
 """What a world is about: anything; tight limits and calls that spend; long transcripts that are cut."""
@@ -483,10 +484,16 @@ class World:
         state, pick = self.run.machine.state, self.chooser.pick
         if self.run.phase is not Phase.READY or state.compaction is None or state.stop or not state.messages:
             return
-        places = range(len(state.messages) + 1)
-        start, end, strategy = pick(places), pick(places), pick(("elide", "drop"))
+        edges = [index for index, one in enumerate(state.messages) if isinstance(one, Assistant)]
+        places = (0, len(state.messages), *edges)
+        start, end, strategy = pick((0, pick(places))), pick(places), pick(("elide", "drop", "summarise"))
         is_time = state.retry_at is None or self.now >= state.retry_at
-        if is_time and not context.problem(state.messages, context.Span(strategy, start, end, 0, 0)):
+        if not is_time or context.problem(state.messages, context.Span(strategy, start, end, 0, 0)):
+            return
+        if strategy == "summarise":
+            if may_summarise(state) and state.cuts.summary is None:
+                self.run.take(ev.SummaryStarted(**self.stamp(), start=start, end=end, reserved=Reservation()))
+        else:
             fields = {"strategy": strategy, "start": start, "end": end, "arithmetic": NO_ARITHMETIC}
             self.run.take(ev.ContextCompacted(**self.stamp(), **fields))
 
@@ -497,8 +504,8 @@ _CRASHY = ("drive",) * 10 + ("restart", "restart", "late", "time", "speak")
 _HOSTILE = ("drive", "drive", "hostile")
 _CAREFUL = ("drive",) * 24 + ("hostile", "time", "restart")
 _MONEY = ("drive",) * 24 + ("hostile", "time", "restart", "late", "late", "speak")
-_LONG = ("drive",) * 100 + ("hostile", "time", "restart", "cut", "speak")
-_LONG_ROUGH = ("drive",) * 30 + ("hostile", "time", "restart", "cut", "late", "speak", "speak")
+_LONG = ("drive",) * 100 + ("hostile", "time", "restart", "cut", "cut", "speak")
+_LONG_ROUGH = ("drive",) * 30 + ("hostile", "time", "restart", "cut", "cut", "cut", "late", "speak", "speak")
 _QUIET = ("drive",) * 40 + ("hostile", "time", "restart")
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
@@ -370,6 +370,11 @@ def _number(text: str | None) -> int:
 # --- summaries --------------------------------------------------------------------------------------
 
 
+def replaced_tokens(messages: Iterable[Message]) -> int:
+    """Estimate of what a summary of these messages replaces: all but what people said and the instructions."""
+    return sum(estimate_tokens(one) for one in messages if not _stays(one, "summarise"))
+
+
 def question(tokens: int) -> Note:
     """What the model is asked for a summary of at most so many tokens."""
     return Note(
@@ -397,6 +402,7 @@ def summary_fault(reply: Reply, span: Span, limit: int) -> str:
     tokens = estimate_tokens(Note(reply.text.strip()))
     if tokens > limit:
         return f"it has about {tokens:,} tokens; at most {limit:,} are taken"
+    tokens += estimate_tokens(Note(SUMMARY_HEADING))
     if tokens >= span.tokens:
-        return f"it has about {tokens:,} tokens; what it stands for has {span.tokens:,}"
+        return f"it has about {tokens:,} tokens with its heading; what it stands for has {span.tokens:,}"
     return ""

@@ -32,7 +32,7 @@ def on_summary_ended(state: State, event: ev.SummaryEnded) -> None:
     if reply is not None or usage is not None:
         dollars = metering.dollars(state, usage, None if reply is None else reply.dollars)
         state.account.enter(usage, dollars, state.reserved)
-    held = sum(map(estimate_tokens, state.messages[start:end]))
+    held = context.replaced_tokens(state.messages[start:end])
     fault = event.message or event.kind or "the request failed"
     if reply is not None:
         fault = context.summary_fault(reply, Span("summarise", start, end, held, 0), state.compaction.summary_tokens)
