@@ -14,7 +14,8 @@ The rules, in this order:
   them says what is missing, and the whole text is in `full`. A text that is JSON on a single line is cut as JSON; one
   on many lines is cut between lines, so that every line is as it was.
 
-The limit is in bytes of UTF-8: `max_result` tokens, each estimated as four bytes (`core.transcript.estimate_tokens`).
+The limit is in bytes of UTF-8: `max_result` tokens of four bytes each. Of text whose tokens are shorter (numbers, ids,
+JSON, most scripts but the Latin one) less is shown, by what `core.transcript.estimate_text` says of it.
 Memory beside the value: nothing for a text that can be sent as it is, for it is `full` itself; for other values their
 JSON text, twice while it is made.
 
@@ -30,7 +31,7 @@ from typing import Any, NamedTuple
 
 from msgspec import structs
 
-from tenlines.core.transcript import File, Image, Json, JsonValue, Part, Text
+from tenlines.core.transcript import File, Image, Json, JsonValue, Part, Text, estimate_text
 from tenlines.ports import Rendered
 from tenlines.tools.breaks import fits, size
 from tenlines.tools.cut import cut_json, cut_text, dumps, shares
@@ -42,6 +43,12 @@ MOST_PARSED = 4_000_000
 
 _PARTS = (Text, Image, File, Json)
 _NO_OUTPUT = Rendered((Text(NO_OUTPUT),))
+_MOST_PER_CHARACTER = 13
+"""Four times the tokens that a single character is estimated at, at most."""
+_SAMPLE = 4_096
+"""Characters from which it is told how many bytes a character of a long text has."""
+_LEAST_ROOM = 400
+"""Bytes. Less is not enough to show anything and say what is missing."""
 _LEAST_SHARE = 300
 """Bytes. Less is not enough for what is left of a text and the words that say what is missing."""
 
@@ -52,8 +59,7 @@ def render(value: Any, max_bytes: int) -> Rendered:
     Never raises unless the value changes meanwhile, never calls the tool again, and gives the same for the same value.
     """
     if type(value) is str:
-        is_short = 4 * len(value) <= max_bytes  # whatever it is made of
-        if (is_short or fits(value, max_bytes)) and value.isprintable():
+        if _MOST_PER_CHARACTER * len(value) <= max_bytes and value.isprintable():
             return Rendered((Text(value),))
         return _text(value, max_bytes)
     if value is None:
@@ -67,10 +73,21 @@ def render(value: Any, max_bytes: int) -> Rendered:
 
 def _text(value: str, max_bytes: int) -> Rendered:
     text, remarks = clean(value)
+    max_bytes = room_for(text, max_bytes)
     if fits(text, max_bytes):
         return Rendered((Text(text),), remarks=remarks)
     short, shown_chars = _cut(text, max_bytes)
     return Rendered((Text(short),), True, shown_chars, len(text), text, remarks)
+
+
+def room_for(text: str, max_bytes: int) -> int:
+    """How many bytes of a text like this one have as many tokens as so many bytes of plain English have."""
+    tokens = estimate_text(text)
+    if 4 * tokens <= max_bytes:
+        return max_bytes
+    sample = text if len(text) <= _SAMPLE else text[:: len(text) // _SAMPLE]
+    bytes_a_token = size(sample) / len(sample) * len(text) / tokens
+    return min(max_bytes, max(_LEAST_ROOM, int(max_bytes / 4 * bytes_a_token)))
 
 
 def _cut(text: str, max_bytes: int) -> tuple[str, int]:
@@ -103,6 +120,7 @@ def _json(value: Any, max_bytes: int) -> Rendered:
         return _text(simple, max_bytes)
     raw = dumps(simple)
     text, remarks = clean(raw, is_json=True)
+    max_bytes = room_for(text, max_bytes)
     if fits(text, max_bytes):
         return Rendered((Text(text),), remarks=remarks)
     shown = cut_json(simple if text is raw else json.loads(text), max_bytes)
@@ -124,6 +142,7 @@ def _parts(values: list[Any] | tuple[Any, ...], max_bytes: int) -> Rendered:
     """Several parts share the limit; where there are too many for that, their text is cut as one before the rest."""
     pieces = [_piece(value) for value in values]
     remarks = tuple(remark for piece in pieces for remark in piece.remarks)
+    max_bytes = min((room_for(one.text, max_bytes) for one in pieces if one.text), default=max_bytes)
     needs = [size(one.text) if len(one.text) <= max_bytes else len(one.text) for one in pieces]
     if sum(needs) <= max_bytes:
         return Rendered(tuple(one.part for one in pieces), remarks=remarks)
