@@ -174,7 +174,7 @@ def _forced(state: State, ground: _Ground, groups: list[list[Span]], why: Why) -
     span, now = context.last_resort(state.messages, ground.sizes), ground.situation.tokens
     after = now if span is None else _as_cut(state, ground, span).tokens
     if after + ground.output > window:
-        return Finish("context_overflow", _too_long(now, window), None)
+        return Finish("context_overflow", _too_long(metering.most(state), ground.output, window), None)
     if span is None:
         return None  # it is more only if what is new was estimated too low, and nothing can be done about that
     return _made(state, ground, span, cheapest(ground.situation, [_as_cut(state, ground, span)]), why)
@@ -188,10 +188,11 @@ def _reserved(state: State, ground: _Ground, span: Span) -> float:
     return after + metering.most(state) - now
 
 
-def _too_long(held: float, window: float) -> str:
+def _too_long(held: int, output: int, window: float) -> str:
     return (
-        f"the next request would hold about {held:,.0f} tokens and the model takes in {window:,.0f}; nothing more can "
-        "be left out: limit what tools return (max_result), or resume with a model that takes in more"
+        f"the next request may hold {held:,} tokens and its reply {output:,}, and the model takes in {window:,.0f} in all; "
+        "nothing more can be left out: limit what tools return (max_result) or the reply (max_output_tokens), let "
+        'compaction "drop" what is old, or resume with a model that takes in more'
     )
 
 
