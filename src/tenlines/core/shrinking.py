@@ -190,7 +190,7 @@ def _reserved(state: State, ground: _Ground, span: Span) -> float:
 
 def _too_long(held: int, output: int, window: float) -> str:
     return (
-        f"the next request may hold {held:,} tokens and its reply {output:,}, and the model takes in {window:,.0f} in all; "
+        f"the next request may hold {held:,} tokens and its reply {output:,}, and the model takes in {window:,.0f}; "
         "nothing more can be left out: limit what tools return (max_result) or the reply (max_output_tokens), let "
         'compaction "drop" what is old, or resume with a model that takes in more'
     )
