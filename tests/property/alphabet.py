@@ -170,7 +170,7 @@ def some_compaction(chooser: Chooser) -> Compaction:
             )
         ),
         keep=pick((1, 1, 2, 3)),
-        window=pick((None,) * 3 + (pick((1, 300, 700)), 1_500, 1_500, 2_500, 4_000, 4_000, 9_000)),
+        window=pick((None,) * 3 + (pick((1, 300, 700)), 1_500, 2_500, 2_500, 4_000, 4_000, 9_000)),
         at=pick((None, None, 60, 400, 1_200)),
         least_gain=pick((0.0, 0.01, 0.3)),
         summary_tokens=pick((50, 90, 200)),

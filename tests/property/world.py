@@ -37,7 +37,7 @@ from hostile_events import NO_ARITHMETIC, Hostile
 from laws import Checked
 from purses import Purses
 
-from tenlines.core import context, outcomes
+from tenlines.core import context, metering, outcomes
 from tenlines.core import events as ev
 from tenlines.core.effects import (
     AskHuman,
@@ -54,7 +54,7 @@ from tenlines.core.effects import (
     UndoCall,
 )
 from tenlines.core.limits import Limits, Reservation
-from tenlines.core.shrinking import may_summarise
+from tenlines.core.shrinking import may_summarise, room_for_output
 from tenlines.core.state import Phase
 from tenlines.core.transcript import Assistant, Reply, Text, ToolCall, Usage
 
@@ -190,6 +190,8 @@ class World:
             case Compact():
                 self.cuts, before = self.cuts + 1, self.run.words
                 assert self.cuts <= MOST_CUTS, "one cut after the other, and the model is never asked"
+                for_later = self.cuts > 1 and effect.arithmetic.why == "window" and self.fits()
+                assert not for_later, "cut again for the steps to come, before the model was asked"
                 self.run.take(ev.ContextCompacted(**self.stamp(), **msgspec.structs.asdict(effect)))
                 assert self.run.words < before, "a cut that makes nothing smaller"
             case Summarise(start, end, request):
@@ -208,6 +210,12 @@ class World:
                 self.undo(call)
             case Finish(status, reason, answer):
                 self.run.take(ev.RunEnded(**self.stamp(), status=status, reason=reason, answer=answer))
+
+    def fits(self) -> bool:
+        """Whether the next request fits into the window as it is."""
+        state = self.run.machine.state
+        window = state.cuts.window
+        return window is None or metering.most(state) + room_for_output(state) <= window
 
     def answer_request(self) -> None:
         """The model replies, or the request fails."""
@@ -410,7 +418,7 @@ class World:
             lasts = self.chooser.pick((None, None, self.now + 5.0))
             place = {"step": call.step, "position": call.position}
             self.give(**place, digest=question.digest, said=said, by=self.chooser.pick(("ann", "")), expires_at=lasts)
-        elif facts.open:
+        elif facts.open or self.kind:
             self.restart()
         elif self.careful:
             self.run.take(ev.UndoRequested(**self.stamp(), by="ann", tools=self.tools_of_a_new_owner()))
