@@ -8,17 +8,22 @@ says, read from the events alone. The laws of leave, doubt and undoing are in `l
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any
 
 import msgspec
-from call_facts import CallFacts, as_object
+from call_facts import as_object
 from cut_facts import CutFacts, Meter
 from facts import Facts
 from laws_of_cuts import LAWS_OF_CUTS, check_cut
 from laws_of_leave import LAWS_OF_LEAVE
 from laws_of_money import LAWS_OF_MONEY, committed
+from laws_of_the_transcript import (
+    law_5_results_stand_in_call_order_behind_their_message,
+    law_7_no_result_claims_what_is_not_known,
+    law_11_the_transcript_only_grows,
+    what_was_refused_is_not_sent_again,
+)
 
 from tenlines.core import codec, metering
 from tenlines.core import events as ev
@@ -35,26 +40,19 @@ from tenlines.core.effects import (
     Summarise,
     UndoCall,
 )
-from tenlines.core.history import first_fault
 from tenlines.core.leaving import without
 from tenlines.core.limits import Limits
 from tenlines.core.machine import Machine
 from tenlines.core.replay import fold
 from tenlines.core.state import OpenCall, Phase
 from tenlines.core.transcript import (
-    Assistant,
-    File,
-    Image,
     Note,
-    Result,
     System,
     TranscriptView,
     User,
     estimate_tokens,
 )
 from tenlines.errors import InvalidEvent
-
-CLAIMS_IT_DID_NOT_RUN = ("not executed", "did not run", "nothing was run", "nothing was changed", "cancelled")
 
 _ALWAYS = frozenset(
     {ev.RunResumed, ev.LimitsRaised, ev.MessageQueued, ev.CancelRequested, ev.LateResultArrived},
@@ -295,52 +293,6 @@ def law_4_one_result_for_each_call(run: Checked) -> None:
         assert all(not facts.open[position].outcome for position in answered), "a second result would be written"
 
 
-def law_5_results_stand_in_call_order_behind_their_message(run: Checked) -> None:
-    messages, expected = run.machine.state.messages, run.facts.expected
-    if len(messages) == run.seen:
-        missing = len(expected) - run.met
-        assert not missing or (run.facts.open and missing == 1), "a message is missing from the transcript"
-        return
-    assert first_fault(messages) == ""
-    for message in messages[run.seen :]:
-        if isinstance(message, Note):
-            _says_what_was_changed(run, message)
-            continue
-        assert run.met < len(expected), f"nobody said {message!r}"
-        _matches(message, expected[run.met])
-        run.met += 1
-    run.kept.extend(messages[run.seen :])
-    run.seen = len(messages)
-    if not run.facts.open:
-        assert run.met == len(expected), f"missing from the transcript: {expected[run.met :]!r}"
-    assert run.noted == len(run.facts.notes), f"the model was not told: {run.facts.notes[run.noted :]!r}"
-
-
-def _says_what_was_changed(run: Checked, note: Note) -> None:
-    """A note on an edit, or on what was undone, is there where it is due, and says it all."""
-    if "changed the arguments" not in note.text and "was undone" not in note.text:
-        return
-    assert run.noted < len(run.facts.notes), f"nothing was changed or undone: {note.text!r}"
-    for words in run.facts.notes[run.noted]:
-        assert words in note.text, f"{words!r} is missing in {note.text!r}"
-    run.noted += 1
-
-
-def _matches(message: Any, wanted: Any) -> None:
-    if isinstance(wanted, CallFacts):
-        assert isinstance(message, Result), "a result was expected here"
-        parts = wanted.parts + wanted.tail
-        assert (message.outcome, message.parts) == (wanted.outcome, parts), "a result was changed on its way"
-        _is_true(wanted, message.outcome, message.text)
-    elif isinstance(wanted, Assistant):
-        assert isinstance(message, Assistant)
-        assert (message.text, message.opaque) == (wanted.text, wanted.opaque)
-        for call in message.calls:
-            assert isinstance(json.loads(call.arguments), dict)
-    else:
-        assert message == wanted
-
-
 def law_6_nothing_happens_after_the_end(run: Checked) -> None:
     facts, effect, event = run.facts, run.effect, run.event
     if facts.ended is not None:
@@ -361,29 +313,6 @@ def law_6_nothing_happens_after_the_end(run: Checked) -> None:
     if facts.last_final is not None and facts.is_ready and facts.ended is None:
         assert isinstance(effect, Finish)
         assert (effect.status, effect.answer) == ("answered", facts.last_final)
-
-
-def law_7_no_result_claims_what_is_not_known(run: Checked) -> None:
-    """What is in the transcript is judged where it is matched, in law 5; here is what is about to be said."""
-    if isinstance(run.effect, RunTools):
-        for refusal in run.effect.refusals:
-            _is_true(run.facts.open[refusal.position], refusal.outcome, refusal.text)
-
-
-def _is_true(call: CallFacts, outcome: str, text: str) -> None:
-    if outcome in ("ok", "tool_error"):
-        return
-    if outcome in ("in_doubt", "cancelled", "timeout"):
-        assert call.runs, f"{outcome} of a call that never started"
-    else:
-        assert not call.may_have_had_effect, f"a call that may have taken effect is told as {outcome}"
-    if outcome == "cancelled":
-        assert not call.may_have_had_effect, "a call that may have taken effect is told as cancelled"
-    if call.may_have_had_effect:
-        for claim in CLAIMS_IT_DID_NOT_RUN:
-            assert claim not in text, f"{claim!r} is said of a call that may have taken effect"
-        if outcome == "in_doubt":
-            assert "may have" in text
 
 
 def law_8_no_tool_runs_with_arguments_that_nobody_wrote(run: Checked) -> None:
@@ -431,21 +360,6 @@ def _plain(effect: Effect) -> Any:
 _CALL_MODEL = [name for name in CallModel.__struct_fields__ if name != "messages"]
 
 
-def law_11_the_transcript_only_grows(run: Checked) -> None:
-    messages = run.machine.state.messages
-    assert len(messages) == len(run.kept)
-    assert not messages or messages[-1] is run.kept[-1]
-    if isinstance(run.event, ev.RunEnded):
-        assert all(one is other for one, other in zip(messages, run.kept, strict=True))
-    if isinstance(run.effect, CallModel):
-        assert len(run.effect.messages) == len(messages)
-        assert 0 <= run.effect.new_from <= len(messages)
-        assert run.facts.start is not None
-        told_anew = run.facts.retells or run.cuts.is_cut
-        begin = len(messages) if told_anew else max(run.effect.new_from, len(run.facts.start.messages))
-        assert all(not isinstance(message, Assistant) for message in messages[begin:]), "the model's own words are new"
-
-
 def a_cancelled_run_starts_nothing(run: Checked) -> None:
     if not run.facts.cancelled:
         return
@@ -472,26 +386,6 @@ def a_request_is_repeated_only_so_often_and_not_too_soon(run: Checked) -> None:
         assert facts.failures < attempts + facts.cured, "another attempt past the last"
         assert run.now >= facts.not_before, "asked again before the provider's time"
         assert run.effect.attempt == facts.failures + 1
-
-
-def what_was_refused_is_not_sent_again(run: Checked) -> None:
-    effect, facts = run.effect, run.facts
-    assert run.machine.state.left_out == facts.left_out
-    if not isinstance(effect, CallModel):
-        return
-    if facts.retells:
-        assert effect.new_from == 0, "a request that leaves something out is another request from the start"
-    begin = 0 if isinstance(run.event, ev.ModelFailed) else max(0, len(effect.messages) - 6)
-    for message, whole in zip(effect.messages[begin:], run.machine.state.messages[begin:], strict=True):
-        assert type(message) is type(whole)
-        if isinstance(message, Assistant):
-            assert isinstance(whole, Assistant)
-            assert message.calls == whole.calls
-            assert not (message.opaque and "reasoning" in facts.left_out)
-        elif isinstance(message, User | Result) and "media" in facts.left_out:
-            assert not any(isinstance(part, Image | File) for part in message.parts)
-        if not facts.left_out:
-            assert message is whole
 
 
 def a_run_is_never_stuck(run: Checked) -> None:

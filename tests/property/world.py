@@ -15,23 +15,19 @@ from alphabet import (
     ROUNDS,
     SPENDING,
     SPENDING_SETS,
-    SUMMARIES,
     TIERED,
     TOOLS,
     TOOLSETS,
-    USAGES,
     Chooser,
     Seeded,
-    long_reply,
     long_settings,
     some_compaction,
     some_counting,
     some_limits,
-    some_reply,
     some_settings,
-    spending_reply,
     tight_limits,
 )
+from answers import Model
 from call_facts import Place, holds
 from hostile_events import NO_ARITHMETIC, Hostile
 from laws import Checked
@@ -56,7 +52,7 @@ from tenlines.core.effects import (
 from tenlines.core.limits import Limits, Reservation
 from tenlines.core.shrinking import may_summarise, room_for_output
 from tenlines.core.state import Phase
-from tenlines.core.transcript import Assistant, Reply, Text, ToolCall, Usage
+from tenlines.core.transcript import Assistant, Text
 
 Kind: TypeAlias = Literal["", "money", "long"]
 """What a world is about: anything; tight limits and calls that spend; long transcripts that are cut."""
@@ -67,7 +63,7 @@ MOST_CUTS = 2
 """Cuts between two requests."""
 
 
-class World:
+class World(Model):
     """A driver in miniature, and everything that can happen to it."""
 
     def __init__(self, chooser: Chooser, kind: Kind = "") -> None:
@@ -85,10 +81,6 @@ class World:
         self.stubborn = ""
         """The round in which a stubborn model goes, a letter for each exchange."""
         self.kinds = _USUAL
-
-    @property
-    def log(self) -> list[ev.AnyEvent]:
-        return self.run.facts.log
 
     def stamp(self) -> dict[str, Any]:
         return {"seq": len(self.log), "at": self.now}
@@ -216,80 +208,6 @@ class World:
         state = self.run.machine.state
         window = state.cuts.window
         return window is None or metering.most(state) + room_for_output(state) <= window
-
-    def answer_request(self) -> None:
-        """The model replies, or the request fails."""
-        started = next(event for event in reversed(self.log) if isinstance(event, ev.StepStarted))
-        if self.stubborn or self.chooser.pick((True,) * (15 if self.kind else 6) + (False,)):
-            self.run.take(ev.ModelReplied(**self.stamp(), step=started.step, reply=self.reply(started.reserved)))
-            return
-        kinds = ("RateLimited",) * 4 + ("OutOfMoves", "ContextTooLong", "E") + ("ProtocolRejected",) * 3
-        if self.kind:
-            kinds = ("RateLimited",) * 4 + ("ContextTooLong",) * 3 + ("OutOfMoves", "E", "ProtocolRejected")
-        kind = self.chooser.pick(kinds)
-        if self.kind == "long" and self.chooser.pick((True, False)):  # it is longer when it is asked again
-            self.run.take(ev.MessageQueued(**self.stamp(), parts=(Text(self.chooser.pick(LONG)),)))
-        violations = ("RSN-EDITED", "RSN-PREFIX", "RSN-FOREIGN", "MEDIA-PLACE", "PAIR-MISSING")
-        self.run.take(
-            ev.ModelFailed(
-                **self.stamp(),
-                step=started.step,
-                attempt=started.attempt,
-                kind=kind,
-                message="it failed",
-                usage=self.chooser.pick((None, None, self.usage(started.reserved))),
-                violation=self.chooser.pick(violations) if kind == "ProtocolRejected" else "",
-                retryable=kind == "RateLimited",
-                retry_after_s=self.chooser.pick((None, None, 0.0, 3.0)),
-            )
-        )
-
-    def reply(self, reserved: Reservation) -> Reply:
-        """What the model says."""
-        if self.stubborn:
-            return self.stubborn_reply()
-        if not self.kind:
-            return some_reply(self.chooser, self.careful)
-        reply = (spending_reply if self.kind == "money" else long_reply)(self.chooser)
-        usage, dollars = self.usage(reserved), reply.dollars
-        if self.purses.honest and dollars is not None and reserved.dollars is not None:
-            dollars = min(dollars, reserved.dollars)
-        return msgspec.structs.replace(reply, usage=usage, dollars=dollars)
-
-    def usage(self, reserved: Reservation) -> Usage | None:
-        """What the provider counts; of an honest one no more than was reserved."""
-        pick = self.chooser.pick
-        if not self.kind:
-            return pick(USAGES)
-        tokens, output = int(self.run.words * self.rate), pick((0, 5, 90, 10_000))
-        if self.purses.honest:
-            tokens = min(tokens, reserved.input_tokens)
-            output = output if reserved.output_tokens is None else min(output, reserved.output_tokens)
-        elif pick((False,) * 6 + (True,)):
-            return pick((None, Usage(), Usage(0, 0), Usage(1 << 40, 1 << 30), Usage(tokens, None), Usage(None, output)))
-        read = pick((0, tokens // 2, tokens))
-        return Usage(tokens, output, read, pick((0, tokens - read)))
-
-    def answer_summary(self) -> None:
-        """A summary comes, one that cannot be used, or none."""
-        pick = self.chooser.pick
-        started = next(event for event in reversed(self.log) if isinstance(event, ev.SummaryStarted))
-        usage, how = self.usage(started.reserved), pick(("fine",) * 6 + ("calls", "stop", "fails", "fails", "nothing"))
-        if how == "nothing":
-            self.run.take(ev.SummaryEnded(**self.stamp()))
-        elif how == "fails":
-            self.run.take(ev.SummaryEnded(**self.stamp(), kind="RateLimited", message=pick(("", "no")), usage=usage))
-        else:
-            calls = (ToolCall("s", "look", "{}"),) if how == "calls" else ()
-            stop: Any = pick(("length", "refusal", "pause", "context_overflow")) if how == "stop" else "end"
-            reply = Reply(pick(SUMMARIES[:2] * 4 + SUMMARIES), calls, stop, usage)
-            self.run.take(ev.SummaryEnded(**self.stamp(), reply=reply))
-
-    def stubborn_reply(self) -> Reply:
-        """The next of the round."""
-        letter = self.stubborn[self.run.facts.replies % len(self.stubborn)]
-        name = "poll" if letter == "P" else "look"
-        return Reply("", (ToolCall("", name, f'{{"a":"{letter}"}}'),), "tool_calls", Usage(1, 1))
 
     def run_tools(self, effect: RunTools) -> None:
         """Refuse what is to be refused; start what may start; let what runs end, in any order."""
