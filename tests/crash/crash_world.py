@@ -31,6 +31,7 @@ from tenlines.core.context import Compaction, question
 from tenlines.core.effects import CallModel
 from tenlines.core.events import AnyEvent, RunEnded, RunStarted
 from tenlines.core.limits import Price
+from tenlines.core.replay import fold
 from tenlines.core.transcript import Message, Note, Result, Usage, User, estimate_tokens
 from tenlines.journal.postgres import PostgresJournal
 from tenlines.journal.sqlite import SqliteJournal
@@ -500,6 +501,12 @@ async def carry_on(case: Case, agent: Agent, task: str, known: RunSummary | None
         assert result.pending, "the run waits, and nobody knows for what"
         decide(agent, result)
         result = await through("resume", result.run_id, raise_on_stop=False)
+    while (
+        result.status == "budget" != case.status
+    ):  # what a crash left set aside nobody can account for: a person raises
+        limits = fold(agent.journal.read(result.run_id)).state.limits
+        raised = msgspec.structs.replace(limits, dollars=(limits.dollars or 0.0) + 0.05)
+        result = await through("resume", result.run_id, limits=raised, raise_on_stop=False)
     if case.undo and result.status == case.status:
         result = await through("undo", result.run_id)
     return result
