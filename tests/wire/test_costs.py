@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tenlines.core.limits import Account, Price
+from tenlines.core.limits import Account, Price, Reservation
 from tenlines.core.transcript import Usage
 from tenlines.prices import price_of
 from tenlines.wire.formats import FORMATS
@@ -318,7 +318,7 @@ def test_each_step_and_the_run_cost_what_the_sum_by_hand_says(name: str) -> None
     for step, usage in zip(run.steps, usages(run), strict=True):
         dollars = price.of(usage)
         assert dollars * 1e6 == pytest.approx(step.micro_dollars, rel=1e-9)
-        account.settle(usage, dollars)
+        account.settle(usage, dollars, Reservation())
     assert (account.steps, account.unpriced, account.unmetered) == (6, 0, 0)
     assert account.dollars * 1e6 == pytest.approx(run.micro_dollars, rel=1e-9)
     assert account.tokens == run.tokens
@@ -345,7 +345,7 @@ def test_cached_tokens_that_are_part_of_the_input_are_charged_once() -> None:
     usage = talk.decode(chat(openai_chat(1_000, 800, 100, 0))).usage
     assert usage == Usage(1_000, 100, 800, None, 0)
     account, price = Account(), Price(input=1.0, output=2.0, cache_read=0.1)
-    account.settle(usage, price.of(usage))
+    account.settle(usage, price.of(usage), Reservation())
     assert account.dollars * 1e6 == pytest.approx(480)  # 200 * 1.0 + 800 * 0.1 + 100 * 2.0
     assert account.tokens == 1_100
 

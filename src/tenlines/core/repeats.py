@@ -118,9 +118,7 @@ class RepeatTracker(msgspec.Struct):
             if any(self.runs):
                 self.runs = [0] * LONGEST_PERIOD
             self.told.clear()
-            self.tail.append(now)
-            if len(self.tail) > LONGEST_PERIOD:
-                del self.tail[0]
+            self.tail = [*self.tail[1 - LONGEST_PERIOD :], now]
             return []
         found = []
         for period in range(1, LONGEST_PERIOD + 1):
