@@ -17,7 +17,7 @@ from faults_of_the_loop import LOOP
 FAULTS = LOOP + LEAVE + MONEY + CUTS
 
 
-ROUNDS = ((2, 30, 1), (15, 150, 2), (60, 1_200, 3), (60, 5_600, 0))
+ROUNDS = ((2, 30, 1), (15, 150, 2), (40, 600, 0), (60, 1_200, 3), (60, 5_600, 0))
 """Worlds in which everything hostile is tried, random logs, and the depth of all short logs: a little of each first,
 because most faults show at once. A third as many logs about money, and a sixth about cuts, which are longer."""
 
