@@ -72,7 +72,7 @@ def seed(fault: Fault, folder: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="module")
 def verdicts(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Verdicts]:
-    """All the faults that were asked for, as many at a time as there are processors. Where the tests are shared out among
+    """All the faults that were asked for, as many at a time as there are processors. Where tests are shared out among
     processes, each tries its own, when it comes to it."""
     items = (item for item in request.session.items if isinstance(item, pytest.Function))
     is_shared = "PYTEST_XDIST_WORKER" in os.environ
