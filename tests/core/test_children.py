@@ -13,6 +13,7 @@ from tenlines.core.children import bounded, still_fit
 from tenlines.core.effects import CallModel, Finish, RunTools
 from tenlines.core.limits import NOTHING, Left, Limits, Price, Spent
 from tenlines.core.transcript import ToolCall, Usage
+from tenlines.ports import CallContext
 
 ASK = ev.ToolSpec("ask", read_only=True, spends=True)
 HIRE = ev.ToolSpec("hire", idempotent=True, spends=True)
@@ -84,6 +85,13 @@ def test_dollars_are_shared_in_equal_parts() -> None:
     assert first.dollars is not None
     assert first == second
     assert 0.4 < first.dollars < 0.5
+
+
+def test_a_run_is_not_given_what_the_one_before_it_under_the_same_call_may_have_used() -> None:
+    ctx = CallContext("run:1:0", "ask", None, Left(tokens=1_000, dollars=0.5))
+    ctx.charge(Spent(input_tokens=100, dollars=0.125, presumed_tokens=600, presumed_dollars=0.25))
+    left = ctx.set_aside(Limits(steps=None))
+    assert (left.tokens, left.dollars) == (300, 0.125), "nobody reported it, and it counts as used"
 
 
 # --- what is held ---------------------------------------------------------------------------------------

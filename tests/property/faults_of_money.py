@@ -114,8 +114,8 @@ MONEY: tuple[Fault, ...] = (
     Fault(
         "money: held tokens do not count",
         L,
-        "children.presumed_tokens + (held.tokens or 0)",
-        "children.presumed_tokens",
+        "children.all_tokens + (held.tokens or 0)",
+        "children.all_tokens",
     ),
     Fault(
         "money: the steps of children do not count", L, "self.also_steps = children.steps + (", "self.also_steps = ("
@@ -129,8 +129,8 @@ MONEY: tuple[Fault, ...] = (
     Fault(
         "money: held dollars do not count",
         L,
-        "children.presumed_dollars + (held.dollars or 0.0)",
-        "children.presumed_dollars",
+        "children.all_dollars + (held.dollars or 0.0)",
+        "children.all_dollars",
     ),
     Fault(
         "money: what a call is given is not entered",

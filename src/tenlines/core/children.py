@@ -155,12 +155,14 @@ def left_for(given: Left, spent: Spent, aside: Collection[Limits]) -> Left:
     """What a run under a call may use of its allowance, beside what the call has used and what is set aside for other
     runs under it."""
 
-    def amount(name: str) -> Any:
+    def amount(name: str, used: float) -> Any:
         whole = getattr(given, name)
-        taken = getattr(spent, name) + sum(getattr(one, name) or 0 for one in aside)
-        return None if whole is None else max(0, whole - taken)
+        return None if whole is None else max(0, whole - used - sum(getattr(one, name) or 0 for one in aside))
 
-    return msgspec.structs.replace(given, **{name: amount(name) for name in _LIMITED})
+    amounts = (spent.steps, spent.tool_calls, spent.all_tokens, spent.all_dollars)
+    return msgspec.structs.replace(
+        given, **{name: amount(name, used) for name, used in zip(_LIMITED, amounts, strict=True)}
+    )
 
 
 def bounded(limits: Limits, given: Left) -> Limits:

@@ -162,6 +162,16 @@ class Spent(msgspec.Struct, frozen=True, gc=False, kw_only=True):
         """Input and output tokens together."""
         return self.input_tokens + self.output_tokens
 
+    @property
+    def all_tokens(self) -> int:
+        """What counts against a limit: also what nobody reported."""
+        return self.tokens + self.presumed_tokens
+
+    @property
+    def all_dollars(self) -> float:
+        """The same of dollars."""
+        return self.dollars + self.presumed_dollars
+
     def plus(self, other: Spent) -> Spent:
         """Both together."""
         return Spent(**{name: getattr(self, name) + getattr(other, name) for name in self.__struct_fields__})
@@ -233,8 +243,8 @@ class Account(msgspec.Struct):
         children, held = self.children, self.held
         self.also_steps = children.steps + (held.steps or 0)
         self.also_tool_calls = children.tool_calls + (held.tool_calls or 0)
-        self.also_tokens = self.presumed_tokens + children.tokens + children.presumed_tokens + (held.tokens or 0)
-        self.also_dollars = self.presumed_dollars + children.dollars + children.presumed_dollars + (held.dollars or 0.0)
+        self.also_tokens = self.presumed_tokens + children.all_tokens + (held.tokens or 0)
+        self.also_dollars = self.presumed_dollars + children.all_dollars + (held.dollars or 0.0)
 
     @property
     def tokens(self) -> int:
