@@ -37,7 +37,7 @@ from tenlines.errors import ConfigError, stopped
 from tenlines.journal import open_journal
 from tenlines.journal.owner import new_owner
 from tenlines.models.resolve import resolve
-from tenlines.past import Past, whole_result
+from tenlines.past import Past, needs_counting, whole_result
 from tenlines.ports import CallContext, Clock, Delta, Journal, Model, Observer, Policy, SystemClock, ToolPort
 from tenlines.tools.load import as_tools
 from tenlines.tools.policy import as_policy, settle
@@ -151,7 +151,8 @@ class Agent:
     ) -> RunResult:
         """The same as `run_sync`, for asyncio."""
         begin = partial(self._begin, task, messages, limits, control, under=under)
-        parts = await in_thread(begin) if self.settings.compaction else begin()
+        is_long = under is not None or needs_counting(self._bounded(limits, None))
+        parts = await in_thread(begin) if is_long else begin()
         with _charging(parts, under):
             return outcome(await aio.drive(parts), raise_on_stop)
 

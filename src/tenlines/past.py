@@ -47,10 +47,7 @@ class Past(NamedTuple):
             settings = msgspec.structs.replace(settings, price=price)
         if settings.compaction is not None:
             settings = msgspec.structs.replace(settings, compaction=self.informed(settings.compaction))
-        limits = settings.limits
-        if limits.tokens is None and limits.dollars is None and settings.compaction is None:
-            return Prior(settings, Counting())
-        return Prior(settings, self._counting(messages, tools))
+        return Prior(settings, self._counting(messages, tools) if needs_counting(settings) else Counting())
 
     def informed(self, compaction: Compaction | None) -> Compaction | None:
         """Compaction with the model's window and the steps that earlier runs took."""
@@ -85,6 +82,13 @@ class Past(NamedTuple):
         if state is None or not state.known_estimate:
             return None
         return Counting(rate=state.rate, margin=LEARNT_MARGIN, source=f"run {runs[0].run_id}")
+
+
+def needs_counting(settings: Settings) -> bool:
+    """Whether a run that is to start must guess how its tokens count, for which earlier runs are read and tokenizers
+    are loaded: a fraction of a second."""
+    limits = settings.limits
+    return limits.tokens is not None or limits.dollars is not None or settings.compaction is not None
 
 
 def whole_result(journal: Journal, machine: Machine, key: str) -> str:

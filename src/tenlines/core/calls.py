@@ -161,8 +161,7 @@ def on_call_returned(state: State, event: ev.CallReturned) -> None:
     one = find_call(state, event, started=None)
     if not one.started and one.doubt != "reconcile":
         raise InvalidEvent(f"CallReturned: call {event.position} of step {event.step} has not started")
-    if event.spent is not None or one.allowance is not None:
-        settle(state, one, event.spent)
+    settle(state, one, event.spent)
     one.doubt = ""
     if state.settings.read_results:
         state.returned[event.step, event.position] = event.seq

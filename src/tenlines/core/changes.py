@@ -11,7 +11,7 @@ from tenlines.core import events as ev
 from tenlines.core import outcomes
 from tenlines.core.prefix import tools_change
 from tenlines.core.state import Exchange, OpenCall, State, Stop, open_exchange
-from tenlines.core.transcript import JsonObject, Message, Note, estimate_text, estimate_tokens
+from tenlines.core.transcript import Message, Note, estimate_text, estimate_tokens, estimate_value
 from tenlines.errors import InvalidEvent
 
 
@@ -95,11 +95,7 @@ def set_tools(state: State, tools: tuple[ev.ToolSpec, ...]) -> None:
 
 def estimate_tools(tools: Sequence[ev.ToolSpec]) -> int:
     """A guess at the tokens that tools take in each request."""
-    return sum(20 + estimate_text(spec.description) + estimate_text(_json(spec.parameters)) for spec in tools)
-
-
-def _json(value: JsonObject) -> str:
-    return msgspec.json.encode(value).decode()
+    return sum(20 + estimate_text(spec.description) + estimate_value(spec.parameters) for spec in tools)
 
 
 def restart_clock(state: State, at: float) -> None:

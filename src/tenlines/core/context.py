@@ -14,6 +14,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
 
+from tenlines.core.outcomes import READ_RESULT
 from tenlines.core.transcript import (
     Assistant,
     File,
@@ -304,7 +305,7 @@ def elided(message: Message, key: str = "") -> Message:
         return message
     counted = ((characters, "character"), (images, "image"), (files, "file"))
     held = ", ".join(_many(count, what) for count, what in counted if count)
-    again = f'; read_result(key="{key}") shows it again' if 0 < len(key) <= _LONGEST_KEY else ""
+    again = f'; {READ_RESULT}(key="{key}") shows it again' if 0 < len(key) <= _LONGEST_KEY else ""
     name = message.name if len(message.name) <= _LONGEST_NAME else f"{message.name[: _LONGEST_NAME - 3]}..."
     text = f"(result of {name}, {held}, left out to save room{again})"
     return Result(message.call_id, message.name, message.outcome, (Text(text),))

@@ -371,9 +371,15 @@ BOUNDED_OUTPUT = 4096
 models take this; more (`Settings.max_output_tokens`) would be reserved in full at every request."""
 
 
+def _reply_room(account: Account, limits: Limits, input_tokens: int) -> int | None:
+    """Tokens that the limit leaves for the reply to such a request; None where there is no limit."""
+    return None if limits.tokens is None else limits.tokens - account.tokens - input_tokens
+
+
 def has_room(account: Account, limits: Limits, price: Price | None, input_tokens: int) -> bool:
     """Whether `reserve` would find a place for such a request; without a word on how much, or why not."""
-    if limits.tokens is not None and account.tokens + input_tokens >= limits.tokens:
+    room = _reply_room(account, limits, input_tokens)
+    if room is not None and room <= 0:
         return False
     return limits.dollars is None or not reserve(account, limits, price, input_tokens, None).refusal
 
@@ -388,8 +394,8 @@ def reserve(
     output = max_output_tokens
     if output is None and (limits.tokens is not None or limits.dollars is not None):
         output = BOUNDED_OUTPUT
-    if limits.tokens is not None:
-        room = limits.tokens - account.tokens - input_tokens
+    room = _reply_room(account, limits, input_tokens)
+    if room is not None:
         if room <= 0:
             used = f"{account.tokens:,} of {limits.tokens:,} tokens are used{account.doubt}"
             return Verdict(refusal=f"{used}; the next request needs about {input_tokens:,} more")

@@ -252,6 +252,11 @@ def estimate_text(text: str) -> int:
     return (_of_text(text) + 9) // 10
 
 
+def estimate_value(value: JsonValue) -> int:
+    """The same for a value that is sent as JSON."""
+    return (_of_value(value) + 9) // 10
+
+
 # All below count in tenths of a token.
 
 _PLAIN = bytes(range(ord("a"), ord("z") + 1)) + b" " + bytes(sorted(set(range(0x80, 0xF0)) - {0x9F}))

@@ -100,20 +100,18 @@ class _Driver(Bookkeeping):
 
     # --- the model ----------------------------------------------------------------------------------
 
-    async def call_model(self, effect: CallModel) -> AsyncIterator[Draft]:
-        yield drafts.step_started(effect)
-        async for happened in self._ask_model(effect, self.recorder.on_delta, self.replied):
-            yield happened
+    def call_model(self, effect: CallModel) -> AsyncIterator[Draft]:
+        return self._ask_model(drafts.step_started(effect), effect, self.recorder.on_delta, self.replied)
 
-    async def summarise(self, effect: Summarise) -> AsyncIterator[Draft]:
-        yield drafts.summary_started(effect)
-        async for happened in self._ask_model(effect.request, None, self.summarised):
-            yield happened
+    def summarise(self, effect: Summarise) -> AsyncIterator[Draft]:
+        return self._ask_model(drafts.summary_started(effect), effect.request, None, self.summarised)
 
     async def _ask_model(
-        self, request: CallModel, on_delta: OnDelta | None, ended: Callable[[CallModel, Ended], Draft]
+        self, intent: Draft, request: CallModel, on_delta: OnDelta | None, ended: Callable[[CallModel, Ended], Draft]
     ) -> AsyncIterator[Draft]:
-        """Ask, once the intent is durable; pass on what is heard meanwhile, then the end."""
+        """Ask, once the intent is durable; pass on what is heard meanwhile, then the end. There is none where the
+        request was cancelled: the machine has settled it."""
+        yield intent
         await self.recorder.acommit()
         ask = partial(self.parts.session.acomplete, request, on_delta)
         if request.deadline_at is None and self.control is None:
@@ -134,7 +132,7 @@ class _Driver(Bookkeeping):
                 for said in self.heard():
                     yield said
                 if self.parts.machine.stopping == "now" and end is None:
-                    return  # cancelled: the machine has settled the step
+                    return
         finally:
             stop()
         yield ended(request, end)

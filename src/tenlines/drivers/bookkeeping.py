@@ -74,18 +74,12 @@ class Bookkeeping(ABC):
 
     def replied(self, effect: CallModel, end: Ended) -> Draft:
         """The end of a request as what happened. What is meant for the program, not for the run, is raised."""
-        if isinstance(end.value, Reply):
-            return drafts.replied(effect, end.value)
-        if isinstance(end.error, KeyboardInterrupt | SystemExit | JournalError):
-            raise end.error
-        wrong = TypeError(f"the model gave {type(end.value).__name__}, not a Reply")
-        return drafts.model_failed(effect, wrong if end.error is None else end.error)
+        came = _reply(end)
+        return drafts.replied(effect, came) if isinstance(came, Reply) else drafts.model_failed(effect, came)
 
     def summarised(self, effect: CallModel, end: Ended) -> Draft:
         """The end of a request for a summary; the same."""
-        if isinstance(end.error, KeyboardInterrupt | SystemExit | JournalError):
-            raise end.error
-        return drafts.summarised(end)
+        return drafts.summarised(_reply(end))
 
     def prepare(self, waiting: deque[RunnableCall], effect: RunTools) -> Iterator[Draft]:
         """Fill the free places with calls that can start, and report the intent of each."""
@@ -173,3 +167,12 @@ class Bookkeeping(ABC):
         running = self.running.pop(key)
         running.give_up()
         self.abandoned[key] = running
+
+
+def _reply(end: Ended) -> Reply | BaseException:
+    """What came back for a request: a reply, or why there is none."""
+    if isinstance(end.value, Reply):
+        return end.value
+    if isinstance(end.error, KeyboardInterrupt | SystemExit | JournalError):
+        raise end.error
+    return TypeError(f"the model gave {type(end.value).__name__}, not a Reply") if end.error is None else end.error

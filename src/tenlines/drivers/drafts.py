@@ -111,13 +111,12 @@ def summary_started(effect: Summarise) -> Draft:
     return Draft(ev.SummaryStarted, fields)
 
 
-def summarised(end: Ended) -> Draft:
+def summarised(came: Reply | BaseException) -> Draft:
     """What came back for a summary."""
-    if isinstance(end.value, Reply):
-        return Draft(ev.SummaryEnded, {"reply": end.value})
-    error = end.error or TypeError(f"the model gave {type(end.value).__name__}, not a Reply")
-    usage = error.usage if isinstance(error, RemoteError) else None
-    return Draft(ev.SummaryEnded, {"kind": type(error).__name__, "message": _message(error), "usage": usage})
+    if isinstance(came, Reply):
+        return Draft(ev.SummaryEnded, {"reply": came})
+    usage = came.usage if isinstance(came, RemoteError) else None
+    return Draft(ev.SummaryEnded, {"kind": type(came).__name__, "message": _message(came), "usage": usage})
 
 
 def compacted(effect: Compact) -> Draft:

@@ -108,29 +108,26 @@ class _Driver(Bookkeeping):
     # --- the model ----------------------------------------------------------------------------------
 
     def call_model(self, effect: CallModel) -> Iterator[Draft]:
-        yield drafts.step_started(effect)
-        self.recorder.commit()
-        on_delta = self.recorder.on_delta
-        if effect.deadline_at is None and self.control is None:
-            yield self.replied(effect, drafts.attempt(self.parts.session.complete, effect, on_delta))
-        elif end := (yield from self._ask_elsewhere(effect, on_delta)):
-            yield self.replied(effect, end)
+        return self._ask_model(drafts.step_started(effect), effect, self.recorder.on_delta, self.replied)
 
     def summarise(self, effect: Summarise) -> Iterator[Draft]:
-        yield drafts.summary_started(effect)
-        self.recorder.commit()
-        request = effect.request
-        if request.deadline_at is None and self.control is None:
-            yield self.summarised(request, drafts.attempt(self.parts.session.complete, request, None))
-        elif end := (yield from self._ask_elsewhere(request, None)):
-            yield self.summarised(request, end)
+        return self._ask_model(drafts.summary_started(effect), effect.request, None, self.summarised)
 
-    def _ask_elsewhere(self, request: CallModel, on_delta: OnDelta | None) -> Generator[Draft, None, Ended | None]:
-        """Ask in a thread. None: cancelled, and the machine has settled it."""
+    def _ask_model(
+        self, intent: Draft, request: CallModel, on_delta: OnDelta | None, ended: Callable[[CallModel, Ended], Draft]
+    ) -> Iterator[Draft]:
+        """Ask, once the intent is durable; pass on what is heard meanwhile, then the end. There is none where the
+        request was cancelled: the machine has settled it."""
+        yield intent
+        self.recorder.commit()
+        if request.deadline_at is None and self.control is None:
+            yield ended(request, drafts.attempt(self.parts.session.complete, request, on_delta))
+            return
         key = f"model:{self.parts.machine.state.seq}"
         relay = None if on_delta is None else self.arrivals.put
         self.begin(key, partial(self.parts.session.complete, request, relay))
-        return (yield from self._await_reply(key, request.deadline_at, on_delta))
+        if end := (yield from self._await_reply(key, request.deadline_at, on_delta)):
+            yield ended(request, end)
 
     def _await_reply(
         self, key: str, until: float | None, on_delta: OnDelta | None
