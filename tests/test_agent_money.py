@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -233,6 +234,28 @@ def test_a_first_request_is_counted_by_the_models_own_tokenizer(journal: MemoryJ
     assert found is not None
     (step,) = events(journal, result.run_id, ev.StepStarted)
     assert found[0] <= step.reserved.input_tokens <= found[0] * 1.1 + 2
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        Settings(limits=Limits(tokens=100_000)),
+        Settings(limits=Limits(dollars=1.0), price=Price(input=1, output=2)),
+        Settings(compaction=ELIDES),
+    ],
+)
+def test_earlier_runs_are_not_read_in_the_event_loop(settings: Settings) -> None:
+    readers: list[int] = []
+
+    class Watched(MemoryJournal):
+        def runs(self, *args: Any, **options: Any) -> Any:
+            readers.append(threading.get_ident())
+            return super().runs(*args, **options)
+
+    model = scripted("done", name=NEITHER)
+    asyncio.run(Agent(model, journal=Watched(), settings=settings).run("go"))
+    assert readers
+    assert threading.get_ident() not in readers
 
 
 def test_without_a_tokenizer_the_newest_run_of_the_model_says_how_tokens_count(journal: MemoryJournal) -> None:

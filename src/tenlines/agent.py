@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType, TracebackType
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import msgspec
 
@@ -20,7 +19,7 @@ from tenlines.core import events as ev
 from tenlines.core.context import Compaction, instructed
 from tenlines.core.events import AnyEvent, Settings
 from tenlines.core.history import mend
-from tenlines.core.limits import Limits
+from tenlines.core.limits import Limits, Spent
 from tenlines.core.machine import Machine
 from tenlines.core.outcomes import READ_RESULT
 from tenlines.core.prefix import beginning_change
@@ -135,8 +134,8 @@ class Agent:
             RunStopped: The run ended without an answer; `.result` has everything.
             KeyboardInterrupt: As it came, after the log was closed.
         """
-        parts = self._begin(task, messages, limits, control, under=under)
-        with _charging(parts, under):
+        with _Serving(under, self._limits(limits)) as served:
+            served.parts = parts = self._begin(task, messages, served.limits, control, place=served.place)
             return outcome(sync.drive(parts), raise_on_stop)
 
     async def run(
@@ -150,10 +149,10 @@ class Agent:
         raise_on_stop: bool = True,
     ) -> RunResult:
         """The same as `run_sync`, for asyncio."""
-        begin = partial(self._begin, task, messages, limits, control, under=under)
-        is_long = under is not None or needs_counting(self._bounded(limits, None))
-        parts = await in_thread(begin) if is_long else begin()
-        with _charging(parts, under):
+        with _Serving(under, self._limits(limits)) as served:
+            begin = partial(self._begin, task, messages, served.limits, control, place=served.place)
+            is_long = needs_counting(self._settings(served.limits))
+            served.parts = parts = await in_thread(begin) if is_long else begin()
             return outcome(await aio.drive(parts), raise_on_stop)
 
     def stream(self, task: str | Sequence[Part] | None, *, messages: History = (), limits: Limits | None = None) -> Run:
@@ -315,7 +314,6 @@ class Agent:
         watchers: tuple[Observer, ...] = (),
         *,
         place: Mapping[str, Any] = MappingProxyType({}),
-        under: CallContext | None = None,
         before: State | None = None,
     ) -> Parts:
         said, remarks = read_history([*messages])
@@ -326,7 +324,7 @@ class Agent:
         if before is not None or not any(isinstance(one, System) for one in said):
             said = tuple(instructed(said, self.instructions))
         history = mend(said)
-        settings, machine = self._bounded(limits, under), Machine()
+        settings, machine = self._settings(self._limits(limits)), Machine()
         tools = self._tools_of(machine, settings.read_results)
         specs = self._specs(tools)
         prior = self._past.prior(settings, history.messages, specs, self.clock.now())
@@ -340,7 +338,6 @@ class Agent:
             "settings": prior.settings,
             "repairs": remarks + history.repairs,
             "owner": new_owner(),
-            "parent": "" if under is None else under.key,
             "counting": prior.counting,
             "changed": "" if before is None else _change(before, self.model.name, history.messages, specs),
             **place,
@@ -348,14 +345,14 @@ class Agent:
         parts = self._parts(machine, run_id, control, (Draft(ev.RunStarted, start),), tools)
         return parts._replace(observers=(*self.observers, *watchers))
 
-    def _bounded(self, limits: Limits | None, under: CallContext | None) -> Settings:
-        """The settings of one run, which may be bounded by those of the run that it serves."""
-        limits = self.settings.limits if limits is None else limits
-        if under is not None:
-            limits = under.set_aside(limits)
-        return (
-            self.settings if limits is self.settings.limits else msgspec.structs.replace(self.settings, limits=limits)
-        )
+    def _limits(self, stated: Limits | None) -> Limits:
+        """The limits of one run."""
+        return self.settings.limits if stated is None else stated
+
+    def _settings(self, limits: Limits) -> Settings:
+        """The settings of one run."""
+        same = limits is self.settings.limits
+        return self.settings if same else msgspec.structs.replace(self.settings, limits=limits)
 
     @property
     def _past(self) -> Past:
@@ -567,18 +564,32 @@ def _change(before: State, model: str, messages: Sequence[Message], specs: Seque
     return beginning_change((before.messages, before.specs), (messages, specs))
 
 
-@contextmanager
-def _charging(parts: Parts, under: CallContext | None) -> Iterator[None]:
-    """A run that serves a call is paid for by it, however it ends."""
-    try:
-        yield
-    finally:
-        if under is not None:
-            spent = parts.machine.state.account.charged
-            under.charge(
-                msgspec.structs.replace(spent, runs=(parts.run_id, *spent.runs)),
-                parts.opening[0].fields["settings"].limits,
-            )
+class _Serving:
+    """A run that serves a call: what it may use is set aside, and the call pays for what it used, however it ends.
+
+    Args:
+        under: The call; None for a run of its own.
+        limits: What the run would take.
+    """
+
+    def __init__(self, under: CallContext | None, limits: Limits) -> None:
+        self._under = under
+        self.limits = limits if under is None else under.set_aside(limits)
+        self.place = {} if under is None else {"parent": under.key}
+        self.parts: Parts | None = None
+        """The run, as soon as there is one."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        if self._under is None:
+            return
+        spent = Spent()
+        if self.parts is not None:
+            spent = self.parts.machine.state.account.charged
+            spent = msgspec.structs.replace(spent, runs=(self.parts.run_id, *spent.runs))
+        self._under.charge(spent, self.limits)
 
 
 def _unless_lost(result: RunResult) -> RunResult:

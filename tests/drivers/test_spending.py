@@ -168,6 +168,23 @@ def test_a_child_that_stops_without_an_answer_is_charged_too(way: Way) -> None:
     assert checked(agent).children["tokens"] == 5_010
 
 
+def test_a_child_that_cannot_begin_gives_back_what_was_set_aside_for_it(way: Way) -> None:
+    child = child_of(said("42"))
+
+    @tool(spends=True)
+    def hire(ctx: CallContext) -> str:
+        """Asks nothing first, and then something."""
+        with pytest.raises(ConfigError, match="there is nothing to do"):
+            child.run_sync(None, under=ctx)
+        return str(child.run_sync("what?", under=ctx).answer)
+
+    agent = parent_of(hire, asks("hire"), said("done"))
+    assert way.run(agent, limits=Limits(dollars=1.0)).calls[0].text == "42"
+    (call,) = of(log_of(agent), ev.CallStarted)
+    (start,) = of(log_of(child), ev.RunStarted)
+    assert start.settings.limits.dollars == call.allowance.dollars
+
+
 def test_a_tool_that_does_not_say_that_it_spends_is_told_how(way: Way) -> None:
     child = child_of(said("42"))
 
