@@ -16,7 +16,7 @@ from tenlines.cli.tables import columns
 from tenlines.core.context import Arithmetic
 from tenlines.core.costs import Ledger, StepLine, SummaryLine
 from tenlines.core.economics import total_input
-from tenlines.core.limits import Price, Spent
+from tenlines.core.limits import Spent
 
 if TYPE_CHECKING:
     from tenlines.cli.cost import Bill
@@ -130,7 +130,7 @@ def price_words(bill: Bill) -> list[str]:
     ledger = bill.ledger
     if ledger.price is not None:
         source = "recorded with the run" if ledger.priced == "recorded" else f"{bill.source}; the run recorded none"
-        return [f"{rates(ledger.price)} ({source})", *_said(ledger)]
+        return [f"{words.rates(ledger.price)} ({source})", *_said(ledger)]
     if ledger.steps and ledger.said == len(ledger.steps) and not ledger.own.unpriced:
         return _said(ledger)
     reason = f": {bill.source}" if bill.source else ""
@@ -144,27 +144,18 @@ def _said(ledger: Ledger) -> list[str]:
     return [f"of {words.count(ledger.said, 'request')} the provider said what it cost, and that is taken"]
 
 
-def rates(price: Price) -> str:
-    """The rates of a price, in a sentence."""
-    named = [("in", price.input), ("out", price.output), ("from the cache", price.cache_read)]
-    named.append(("into it", price.cache_write))
-    told = ", ".join(f"${rate:g} {name}" for name, rate in named if rate is not None)
-    return f"a million tokens cost {told}{', and more for long requests' if price.tiers else ''}"
-
-
 # --- tables ---------------------------------------------------------------------------------------------
 
 
 def _step_cells(ledger: Ledger) -> list[Sequence[str]]:
-    """Steps, with the requests for summaries before the steps that they came before."""
     rows: list[Sequence[str]] = [("step", "in", "new", "cached", "out", "reserved", "dollars", "time", "")]
-    summaries = list(ledger.summaries)
-    for line in ledger.steps:
-        while summaries and summaries[0].step <= line.step:
-            rows.append(_request_cells("summary", summaries.pop(0), "", ""))
-        new = "" if line.new is None else f"{line.new:,}"
-        rows.append(_request_cells(str(line.step), line, new, _remarks(line)))
-    return rows + [_request_cells("summary", one, "", "") for one in summaries]
+    for line in ledger.requests:
+        if isinstance(line, SummaryLine):
+            rows.append(_request_cells("summary", line, "", ""))
+        else:
+            new = "" if line.new is None else f"{line.new:,}"
+            rows.append(_request_cells(str(line.step), line, new, _remarks(line)))
+    return rows
 
 
 def _request_cells(name: str, line: StepLine | SummaryLine, new: str, remark: str) -> Sequence[str]:
@@ -331,14 +322,12 @@ def _compared(ledger: Ledger) -> list[str]:
 
 def running_total(ledger: Ledger) -> list[float]:
     """Input tokens of all requests up to each step: failed ones and summaries too."""
-    summaries = list(ledger.summaries)
     total, totals = 0, list[float]()
-    for line in ledger.steps:
-        while summaries and summaries[0].step <= line.step:
-            usage = summaries.pop(0).usage
-            total += (usage.input or 0) if usage is not None else 0
-        total += line.failed.input_tokens + ((line.usage.input or 0) if line.usage is not None else 0)
-        totals.append(total)
+    for line in ledger.requests:
+        total += (line.usage.input or 0) if line.usage is not None else 0
+        if isinstance(line, StepLine):
+            total += line.failed.input_tokens
+            totals.append(total)
     return totals
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from pathlib import Path
+from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from tenlines.core.costs import Ledger, StepLine, SummaryLine
     from tenlines.core.limits import Price, Spent
     from tenlines.ports import Journal
-    from tenlines.prices import Priced
 
 Runs = Annotated[
     list[str],
@@ -101,12 +100,11 @@ def cost(
         raise ConfigError("--csv and --json: take one of them")
     stated = opt.read_price(price)
     store = opt.open_existing(journal)
-    known = _Known(stated, prices)
-    run_ids = _found(store, runs)
+    books = _Books(store, runs, stated, prices)
     if what is not None:
-        _write_csv([_ledger(store, run_id, known)[0] for run_id in run_ids], what)
+        _write_csv([books.ledger(run_id)[0] for run_id in books.found], what)
         return
-    bills = [_bill(store, run_id, known) for run_id in run_ids]
+    bills = [books.bill(run_id) for run_id in books.found]
     if json:
         _write_json(bills)
         return
@@ -123,67 +121,67 @@ def cost(
 # --- reading --------------------------------------------------------------------------------------------
 
 
-class _Known(NamedTuple):
-    """Prices for runs that recorded none."""
+class _Books:
+    """A journal, and the prices of runs that recorded none.
 
-    stated: Price | None
-    file: str | None
+    Args:
+        typed: The runs that a person means.
+    """
 
-    def of(self, model: str, at: float) -> Priced:
-        """The price of a model at a time, and where it comes from."""
-        from tenlines.prices import Priced, load
+    def __init__(self, store: Journal, typed: Sequence[str], stated: Price | None, file: str | None) -> None:
+        self._store, self._stated, self._file = store, stated, file
+        self._listed = store.runs()
+        self._there = {one.run_id for one in self._listed}
+        self.found = list(dict.fromkeys(one if one in self._there else opt.find_run(store, one) for one in typed))
 
-        if self.stated is not None:
-            return Priced(self.stated, "as you said")
-        if self.file is not None and not Path(self.file).is_file():
-            raise ConfigError(f"--prices {self.file}: there is no such file")
-        return load(None if self.file is None else Path(self.file)).of(model, at)
+    def ledger(self, run_id: str) -> tuple[Ledger, str]:
+        """The ledger of a run, and where a price comes from that it did not record."""
+        from tenlines.core.events import RunStarted
+        from tenlines.core.ledger import ledger_of
 
+        start = next(self._store.read(run_id), None)
+        price, source = None, ""
+        if isinstance(start, RunStarted) and start.settings.price is None:
+            price, source = opt.price_at(self._stated, self._file, start.model, start.at)
+        try:
+            return ledger_of(self._store.read(run_id), price), source
+        except InvalidEvent as error:
+            raise JournalDamaged(
+                f"run {run_id} cannot be reckoned, its log is not that of a run: {error}; `tenlines doctor` looks "
+                "closer"
+            ) from error
 
-def _found(store: Journal, typed: Sequence[str]) -> list[str]:
-    """The ids of the runs that a person means, each once."""
-    there = {one.run_id for one in store.runs()}
-    return list(dict.fromkeys(one if one in there else opt.find_run(store, one) for one in typed))
+    def bill(self, run_id: str) -> Bill:
+        """The ledger of a run, with those of the runs under its calls."""
+        ledger, source = self.ledger(run_id)
+        charged, served = ledger.children.runs, self._served(run_id)
+        found = [one for one in dict.fromkeys((*charged, *served)) if one in self._there]
+        children = tuple(Child(self.ledger(one)[0], one in charged) for one in found)
+        return Bill(ledger, source, children, tuple(one for one in charged if one not in found))
 
+    def _served(self, run_id: str) -> list[str]:
+        """The runs that say that they served a call of this one, also those that nobody was charged for: of a call that
+        was given up, or that a crash cut off."""
+        from tenlines.core.events import RunStarted
 
-def _ledger(store: Journal, run_id: str, known: _Known) -> tuple[Ledger, str]:
-    """The ledger of a run, and where a price comes from that it did not record."""
-    from tenlines.core.events import RunStarted
-    from tenlines.core.ledger import ledger_of
+        start = next(self._store.read(run_id), None)
+        spends = isinstance(start, RunStarted) and any(spec.spends for spec in start.tools)
+        return self._under.get(run_id, []) if spends else []
 
-    start = next(store.read(run_id), None)
-    price, source = None, ""
-    if isinstance(start, RunStarted) and start.settings.price is None:
-        price, source = known.of(start.model, start.at)
-    try:
-        return ledger_of(store.read(run_id), price), source
-    except InvalidEvent as error:
-        raise JournalDamaged(
-            f"run {run_id} cannot be reckoned, its log is not that of a run: {error}; `tenlines doctor` looks closer"
-        ) from error
+    @cached_property
+    def _under(self) -> dict[str, list[str]]:
+        """The runs that say that they served a call of another, by that one. The heads of all runs are read that are
+        no older than the oldest one that is meant: once, and only where a tool spends at all."""
+        from tenlines.core.events import RunStarted
 
-
-def _bill(store: Journal, run_id: str, known: _Known) -> Bill:
-    ledger, source = _ledger(store, run_id, known)
-    charged = ledger.children.runs
-    served = _served(store, run_id)
-    there = {one.run_id for one in store.runs()} if charged else set()
-    found = [one for one in dict.fromkeys((*charged, *served)) if one in there or one in served]
-    children = tuple(Child(_ledger(store, one, known)[0], one in charged) for one in found)
-    return Bill(ledger, source, children, tuple(one for one in charged if one not in found))
-
-
-def _served(store: Journal, run_id: str) -> list[str]:
-    """The runs that say that they served a call of this one, also those that nobody was charged for: of a call that was
-    given up, or that a crash cut off. The heads of later runs are looked at, and only where a tool spends at all."""
-    from tenlines.core.events import RunStarted
-
-    start = next(store.read(run_id), None)
-    if not isinstance(start, RunStarted) or not any(spec.spends for spec in start.tools):
-        return []
-    later = [one.run_id for one in store.runs() if one.started_at >= start.at]
-    heads = [next(store.read(one), None) for one in reversed(later)]
-    return [one.run_id for one in heads if isinstance(one, RunStarted) and one.parent.rsplit(":", 2)[0] == run_id]
+        meant = set(self.found)
+        since = min((one.started_at for one in self._listed if one.run_id in meant), default=0.0)
+        under: dict[str, list[str]] = {}
+        for one in reversed(self._listed):
+            head = next(self._store.read(one.run_id), None) if one.started_at >= since else None
+            if isinstance(head, RunStarted) and head.parent:
+                under.setdefault(head.parent.rsplit(":", 2)[0], []).append(head.run_id)
+        return under
 
 
 # --- for programs ---------------------------------------------------------------------------------------
@@ -254,14 +252,14 @@ _COLUMNS: dict[str, tuple[str, ...]] = {
 
 def _step_rows(ledger: Ledger) -> Iterator[dict[str, Any]]:
     """All requests: those of a step, and those for summaries before it."""
-    summaries = list(ledger.summaries)
-    for line in ledger.steps:
-        while summaries and summaries[0].step <= line.step:
-            yield _request(summaries.pop(0), "summary")
-        more = {name: getattr(line, name) for name in ("attempts", "new", "expected", "waited_s", "changed")}
-        yield {**_request(line, "step"), **more, **_spending(line.failed, _FAILED)}
-    for summary in summaries:
-        yield _request(summary, "summary")
+    from tenlines.core.costs import SummaryLine
+
+    for line in ledger.requests:
+        if isinstance(line, SummaryLine):
+            yield _request(line, "summary")
+        else:
+            more = {name: getattr(line, name) for name in ("attempts", "new", "expected", "waited_s", "changed")}
+            yield {**_request(line, "step"), **more, **_spending(line.failed, _FAILED)}
 
 
 def _request(line: StepLine | SummaryLine, kind: str) -> dict[str, Any]:

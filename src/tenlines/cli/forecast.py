@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tenlines.cli import options as opt
-from tenlines.errors import ConfigError
 
 if TYPE_CHECKING:
     from tenlines.core.forecasts import Forecast, OneCut, Row
     from tenlines.core.limits import Price
+    from tenlines.prices import Priced
 
 MOST_STEPS, MOST_TOKENS = 10_000, 1_000_000_000
 """A run that is longer is not told step by step; a request that is larger does not exist."""
@@ -68,13 +67,6 @@ PriceText = Annotated[
 ]
 
 
-class _Known(NamedTuple):
-    """The price, and where it comes from or why it is not known."""
-
-    price: Price | None
-    source: str
-
-
 def forecast(
     prompt: Prompt,
     per_step: PerStep,
@@ -106,7 +98,7 @@ def forecast(
     """
     from tenlines.core import forecasts
 
-    known = _price(model or os.environ.get("TENLINES_MODEL"), price, prices)
+    known = _price(model or os.environ.get("TENLINES_MODEL"), opt.read_price(price), prices)
     cut = forecasts.OneCut(keep, summary, _question(summary))
     told = forecasts.forecast(prompt, per_step, steps, known.price, output=output_per_step, cut=cut)
     if json:
@@ -119,19 +111,14 @@ def forecast(
     typer.echo(f"\nInput tokens, all requests together:\n{_drawing(told, prompt)}")
 
 
-def _price(model: str | None, stated: str | None, file: str | None) -> _Known:
-    """What a person stated, else what is known of the model."""
-    price = opt.read_price(stated)
-    if price is not None:
-        return _Known(price, "as you said")
-    if model is None:
-        return _Known(None, "name a --model, or state it with --price IN/OUT")
+def _price(model: str | None, stated: Price | None, file: str | None) -> Priced:
+    """What a person stated, else what is known of the model now."""
     from tenlines.ports import SystemClock
-    from tenlines.prices import load
+    from tenlines.prices import Priced
 
-    if file is not None and not Path(file).is_file():
-        raise ConfigError(f"--prices {file}: there is no such file")
-    return _Known(*load(None if file is None else Path(file)).of(model, SystemClock().now()))
+    if model is None and stated is None:
+        return Priced(None, "name a --model, or state it with --price IN/OUT")
+    return opt.price_at(stated, file, model or "", SystemClock().now())
 
 
 def _question(summary: int) -> int:
@@ -145,7 +132,7 @@ def _question(summary: int) -> int:
 # --- as JSON --------------------------------------------------------------------------------------------
 
 
-def _write_json(asked: dict[str, int], known: _Known, told: Forecast) -> None:
+def _write_json(asked: dict[str, int], known: Priced, told: Forecast) -> None:
     import msgspec
 
     from tenlines.cli.screen import json_line
@@ -157,22 +144,19 @@ def _write_json(asked: dict[str, int], known: _Known, told: Forecast) -> None:
 # --- in words -------------------------------------------------------------------------------------------
 
 
-def _heading(prompt: int, per_step: int, steps: int, known: _Known) -> str:
+def _heading(prompt: int, per_step: int, steps: int, known: Priced) -> str:
     from tenlines.cli.screen import one_line
-    from tenlines.cli.words import count
+    from tenlines.cli.words import count, rates
 
     first = f"{count(steps, 'step')}: the first request holds {prompt:,} tokens, each later one {per_step:,} more"
     if known.price is None:
         return f"{first}\nthe price is not known: {one_line(known.source)}"
-    now = known.price
-    rates = [("in", now.input), ("out", now.output), ("from the cache", now.cache_read), ("into it", now.cache_write)]
-    words = ", ".join(f"${rate:g} {name}" for name, rate in rates if rate is not None)
-    tiers = ", and more for long requests" if now.tiers else ""
-    return f"{first}\na million tokens cost {words}{tiers} ({one_line(known.source)})"
+    return f"{first}\n{rates(known.price)} ({one_line(known.source)})"
 
 
 def _table(told: Forecast) -> str:
     """The totals of each way to go, in columns."""
+    from tenlines.cli.tables import columns
     from tenlines.cli.words import dollars
 
     ways = [("without a cache", told.without_cache), ("with a cache", told.with_cache)]
@@ -184,9 +168,7 @@ def _table(told: Forecast) -> str:
         cached = sum(row.cached for row in rows)
         numbers = (f"{rows[-1].total_input:,}", f"{cached:,}", f"{rows[-1].total_output:,}")
         cells.append((name, *numbers, "" if spent is None else dollars(spent)))
-    widths = [max(len(row[column]) for row in cells) for column in range(5)]
-    lines = [f"{row[0]:<{widths[0]}}" + "".join(f"  {row[n]:>{widths[n]}}" for n in range(1, 5)) for row in cells]
-    return "\n".join(line.rstrip() for line in lines)
+    return "\n".join(columns(cells))
 
 
 def _about_cuts(told: Forecast, cut: OneCut, price: Price | None) -> str:

@@ -15,6 +15,7 @@ from tenlines.ports import Journal, RunSummary
 
 if TYPE_CHECKING:
     from tenlines.core.context import Compaction, Strategy
+    from tenlines.prices import Priced
 
 # --- options ------------------------------------------------------------------------------------------
 
@@ -239,6 +240,28 @@ def read_price(text: str | None) -> Price | None:
         )
     cache = [*numbers[2:], None, None]
     return Price(input=numbers[0], output=numbers[1], cache_read=cache[0], cache_write=cache[1])
+
+
+def price_file(name: str | None) -> Path | None:
+    """The file of prices that a person named; None where none was.
+
+    Raises:
+        ConfigError: It is not there.
+    """
+    if name is not None and not Path(name).is_file():
+        raise ConfigError(f"--prices {name}: there is no such file")
+    return None if name is None else Path(name)
+
+
+def price_at(stated: Price | None, file: str | None, model: str, at: float) -> Priced:
+    """What a person stated, else what is known of the model at a time; with where it comes from.
+
+    Raises:
+        ConfigError: The file of prices is not there, or is not one.
+    """
+    from tenlines.prices import Priced, load
+
+    return load(price_file(file)).of(model, at) if stated is None else Priced(stated, "as you said")
 
 
 def read_compaction(compact: bool, at: int | None, by: str | None, window: int | None) -> Compaction | None:

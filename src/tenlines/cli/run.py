@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -169,15 +168,13 @@ def _priced(settings: Settings, model: str, file: str | None, now: float) -> Set
     Raises:
         ConfigError: The file is not there, or is not one of prices.
     """
-    if file is None:
+    path = opt.price_file(file)
+    if path is None:
         return settings
     from msgspec.structs import replace
 
     from tenlines.prices import price_of, window_of
 
-    path = Path(file)
-    if not path.is_file():
-        raise ConfigError(f"--prices {file}: there is no such file")
     compaction = settings.compaction
     if compaction is not None and compaction.window is None:
         settings = replace(settings, compaction=replace(compaction, window=window_of(model, path)))

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from tenlines.cli.screen import clean, one_line
 from tenlines.core.events import ContextCompacted
-from tenlines.core.limits import Left, Limits
+from tenlines.core.limits import Left, Limits, Price
 from tenlines.core.outcomes import parse_arguments
 from tenlines.core.result import RunResult
 from tenlines.core.transcript import Usage
@@ -45,6 +45,14 @@ def count(number: int, noun: str) -> str:
 def dollars(amount: float) -> str:
     """Cents where they matter, four digits where the amount is small."""
     return f"${amount:.2f}" if amount >= 1 else f"${amount:.4f}"
+
+
+def rates(price: Price) -> str:
+    """The rates of a price, in a sentence."""
+    named = [("in", price.input), ("out", price.output), ("from the cache", price.cache_read)]
+    named.append(("into it", price.cache_write))
+    told = ", ".join(f"${rate:g} {name}" for name, rate in named if rate is not None)
+    return f"a million tokens cost {told}{', and more for long requests' if price.tiers else ''}"
 
 
 def tokens(usage: Usage | None) -> str:

@@ -156,6 +156,11 @@ class Ledger(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """How many such calls there are."""
 
     @property
+    def requests(self) -> list[StepLine | SummaryLine]:
+        """All requests in their order: those for summaries before the step that they came before."""
+        return sorted((*self.summaries, *self.steps), key=lambda line: line.step)
+
+    @property
     def all(self) -> Spent:
         """Its own use and that of its children."""
         return self.own.plus(self.children)
