@@ -50,7 +50,8 @@ def _more(data: bytes | bytearray | memoryview) -> str:
         return ""
     kind = next((f"{name}; " for magic, name in _KINDS if data.startswith(magic)), "")
     digest = hashlib.sha256(data).hexdigest()[:_SHOWN_DIGITS]
-    return f": {kind}sha256 {digest}...; {'is' if len(data) <= _SHOWN_BYTES else 'begins'} {_first(bytes(data[:16]))}"
+    first = _first(bytes(data[:_SHOWN_BYTES]))
+    return f": {kind}sha256 {digest}...; {'is' if len(data) <= _SHOWN_BYTES else 'begins'} {first}"
 
 
 def _first(data: bytes) -> str:

@@ -11,7 +11,6 @@ from tenlines.tools.plan import BYTES_PER_TOKEN, Options, Plan
 from tenlines.tools.render import clean
 from tenlines.tools.tool import Tool
 
-NAME = "read_result"
 PAGE = 4_000
 """Tokens of one answer."""
 AROUND = 200

@@ -8,7 +8,7 @@ from itertools import takewhile
 from msgspec.structs import replace
 
 from tenlines.core.transcript import JsonObject, JsonValue, Text
-from tenlines.wire.anthropic.blocks import is_compaction, is_empty_compaction, server_call, server_result
+from tenlines.wire.anthropic.blocks import first_said, is_compaction, is_empty_compaction, server_call, server_result
 from tenlines.wire.anthropic.encoding import EMPTY_THINKING, SILENT_ERROR
 from tenlines.wire.anthropic.inspecting import (
     MOST_MARKS,
@@ -102,7 +102,7 @@ def _stops_thinking(body: JsonObject, profile: Profile) -> bool:
             if isinstance(message, dict) and message.get("role") == "user" and not _has_results(message):
                 return False
             continue
-        first = next((block for block in items(message.get("content")) if not is_compaction(block)), None)
+        first = first_said(message.get("content"))
         return not (is_thinking(first) and looks_signed(first))
     return False
 

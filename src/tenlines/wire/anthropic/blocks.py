@@ -6,7 +6,7 @@ import base64
 import re
 
 from tenlines.core.transcript import File, Image, JsonObject, JsonValue, Opaque, Part, Text
-from tenlines.wire.json_values import string
+from tenlines.wire.json_values import items, string
 from tenlines.wire.parts import part_text
 
 PROVIDER = "anthropic"
@@ -30,6 +30,11 @@ def is_compaction(block: JsonValue) -> bool:
 def is_summary(block: JsonValue) -> bool:
     """Whether a compaction block came to something: everything before it is read no more."""
     return isinstance(block, dict) and is_compaction(block) and bool(block.get("content"))
+
+
+def first_said(content: JsonValue) -> JsonValue:
+    """The first block of a reply, for which a summary before it does not count; None where there is none."""
+    return next((block for block in items(content) if not is_compaction(block)), None)
 
 
 def is_empty_compaction(block: JsonValue) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tenlines.core.transcript import JsonObject, JsonValue
-from tenlines.wire.anthropic.blocks import REASONING, is_compaction
+from tenlines.wire.anthropic.blocks import REASONING, first_said, is_compaction
 from tenlines.wire.anthropic.models import default_max_tokens
 from tenlines.wire.json_values import items
 from tenlines.wire.profile import Profile, Target
@@ -76,8 +76,7 @@ def lacks_thinking(messages: list[JsonValue]) -> bool:
     if len(messages) < 2 or not _has_result(messages[-1]):
         return False
     turn = messages[-2]
-    content = items(turn.get("content")) if isinstance(turn, dict) else []
-    first = next((block for block in content if not is_compaction(block)), None)
+    first = first_said(turn.get("content")) if isinstance(turn, dict) else None
     return not (isinstance(first, dict) and first.get("type") in REASONING)
 
 
