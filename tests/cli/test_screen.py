@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenlines.cli.screen import clean, clean_json, console_for, one_line, signs
+from tenlines.cli.screen import console_for, signs
+from tenlines.trace.text import clean, clean_json, one_line
 
 HOSTILE = "[bold]a[/bold] \x1b[2J \x1b]0;t\x07 \u202ecod \u2066x \x9b31m \ufeff \U000e0041 \r over"
 

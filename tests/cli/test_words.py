@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tenlines.cli import words
+from tenlines.cli import moves
 from tenlines.core.limits import Left, Limits
 from tenlines.core.result import RunResult, RunUsage
 from tenlines.core.transcript import Usage
+from tenlines.trace import words
 
 
 @pytest.mark.parametrize(
@@ -82,27 +83,27 @@ ALL = Limits(steps=3, tool_calls=2, tokens=5000, dollars=0.5, seconds=30)
     ],
 )
 def test_every_way_to_stop_says_what_to_do_next(status: str, reason: str, command: str) -> None:
-    advice, said = words.next_move(result(status, reason), ALL, None)
+    advice, said = moves.next_move(result(status, reason), ALL, None)
     assert advice
     assert said == command
 
 
 def test_the_command_names_the_journal_and_is_quoted_for_the_shell() -> None:
-    _, command = words.next_move(result("cancelled"), ALL, "my runs.db")
+    _, command = moves.next_move(result("cancelled"), ALL, "my runs.db")
     assert command == "tenlines resume abc --journal 'my runs.db'"
 
 
 def test_who_lost_a_race_for_a_run_is_not_told_to_mend_the_journal() -> None:
     lost = result("journal_error", "run abc already has an event 7: another process has taken the run over")
-    assert words.next_move(lost, ALL, None)[1] == "tenlines show abc"
+    assert moves.next_move(lost, ALL, None)[1] == "tenlines show abc"
 
 
 def test_a_run_that_was_kept_in_memory_has_no_command() -> None:
-    advice, command = words.next_move(result("max_steps"), ALL, "memory")
+    advice, command = moves.next_move(result("max_steps"), ALL, "memory")
     assert "memory" in advice
     assert command == ""
 
 
 def test_a_bad_key_is_told_from_a_server_that_is_down() -> None:
-    assert "key" in words.next_move(result("model_error", "the server answered 401"), ALL, None)[0]
-    assert "--model" in words.next_move(result("model_error", "connection refused"), ALL, None)[0]
+    assert "key" in moves.next_move(result("model_error", "the server answered 401"), ALL, None)[0]
+    assert "--model" in moves.next_move(result("model_error", "connection refused"), ALL, None)[0]

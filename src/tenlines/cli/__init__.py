@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _report(error: Exception) -> None:
-    from tenlines.cli.screen import clean
+    from tenlines.trace.text import clean
 
     if getattr(error, "exit_code", 1) == 70:
         _report_bug(error)
@@ -48,7 +48,7 @@ def _report(error: Exception) -> None:
 
 
 def _report_bug(error: Exception) -> None:
-    from tenlines.cli.screen import clean, one_line
+    from tenlines.trace.text import clean, one_line
 
     run = next((note for note in getattr(error, "__notes__", ()) if note.startswith("run ")), "")
     sys.stderr.write(

@@ -223,11 +223,11 @@ def _check(store: Journal, run_id: str, name: str, arguments: JsonObject, files:
 
 def _tell(made: Made, journal: str | None, *, json: bool, to_stderr: bool) -> None:
     """What was decided, what still waits, the next command."""
-    from tenlines.cli import words
+    from tenlines.cli import moves
     from tenlines.cli.screen import json_line
     from tenlines.cli.waiting import as_json
 
-    go_on = words.command("resume", [made.run_id], journal)
+    go_on = moves.command("resume", [made.run_id], journal)
     if json:
         said = made.decision._asdict()
         del said["digest"]
@@ -242,9 +242,11 @@ def _tell(made: Made, journal: str | None, *, json: bool, to_stderr: bool) -> No
 def _write(made: Made, go_on: str, journal: str | None, *, to_stderr: bool) -> None:
     import json
 
-    from tenlines.cli import waiting, words
-    from tenlines.cli.screen import clean, console_for
+    from tenlines.cli import waiting
+    from tenlines.cli.screen import console_for
     from tenlines.ports import SystemClock
+    from tenlines.trace import words
+    from tenlines.trace.text import clean
 
     console = console_for(sys.stderr if to_stderr else sys.stdout)
     said = made.decision

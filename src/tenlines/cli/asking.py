@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from tenlines.cli.lines import put
-from tenlines.cli.screen import clean
 from tenlines.cli.waiting import put_call
 from tenlines.errors import ApprovalRefused, ConfigError
+from tenlines.trace.text import clean
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.text import Text
 
-from tenlines.cli import words
 from tenlines.cli.lines import put
 from tenlines.cli.plot import lines
-from tenlines.cli.screen import clean, one_line, signs
+from tenlines.cli.screen import signs
 from tenlines.cli.tables import columns
 from tenlines.core.context import Arithmetic
 from tenlines.core.costs import Ledger, StepLine, SummaryLine
 from tenlines.core.economics import total_input
 from tenlines.core.limits import Spent
+from tenlines.trace import words
+from tenlines.trace.text import clean, one_line
 
 if TYPE_CHECKING:
     from tenlines.cli.cost import Bill

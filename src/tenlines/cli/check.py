@@ -93,7 +93,7 @@ class _Tally:
 
     def through(self, files: list[str], search: Search) -> Iterator[Finding]:
         """The findings in all files."""
-        from tenlines.cli.screen import clean
+        from tenlines.trace.text import clean
 
         for file in files:
             try:
@@ -122,7 +122,7 @@ class _Tally:
 def _write_json(found: Iterator[Finding]) -> None:
     import msgspec
 
-    from tenlines.cli.screen import clean_json
+    from tenlines.trace.text import clean_json
 
     is_terminal = sys.stdout.isatty()
     for row in found:
@@ -157,7 +157,7 @@ def _write_finding(console: Console, row: Finding) -> None:
 
     from tenlines.cli.lines import put
     from tenlines.cli.rules import STYLE
-    from tenlines.cli.screen import clean
+    from tenlines.trace.text import clean
 
     place = f"{row.file}:{row.line}" + (f": {row.path}" if row.path else "")
     line = Text().append(clean(place), "dim").append(f": {row.severity}", STYLE[row.severity])
@@ -175,8 +175,9 @@ def _write_summary(console: Console, tally: _Tally) -> None:
     from rich.text import Text
 
     from tenlines.cli.lines import put
-    from tenlines.cli.screen import clean, signs
-    from tenlines.cli.words import count
+    from tenlines.cli.screen import signs
+    from tenlines.trace.text import clean
+    from tenlines.trace.words import count
 
     for file, reason in list(tally.seen.items())[:SHOWN]:
         put(console, Text(clean(f"{file}: {reason}"), "dim"), 0, wrap=True)

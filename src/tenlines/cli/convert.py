@@ -115,6 +115,6 @@ class _Said:
             self._write(where, text)
 
     def _write(self, where: str, text: str) -> None:
-        from tenlines.cli.screen import clean
+        from tenlines.trace.text import clean
 
         sys.stderr.write(clean(f"{where}: {text}") + "\n")

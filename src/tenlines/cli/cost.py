@@ -211,7 +211,7 @@ def _write_csv(ledgers: Sequence[Ledger], what: str) -> None:
     import csv
     import io
 
-    from tenlines.cli.screen import clean
+    from tenlines.trace.text import clean
 
     rows = {"steps": _step_rows, "calls": _call_rows, "tools": _tool_rows}[what]
     text = io.StringIO()

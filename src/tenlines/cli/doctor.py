@@ -180,7 +180,7 @@ def _meant(store: KeptJournal, typed: Sequence[str]) -> list[RunSummary]:
 
 
 def _next(found: Finding, name: str | None, is_file: bool) -> str:
-    from tenlines.cli.words import command
+    from tenlines.cli.moves import command
 
     if is_file:
         recover = command("doctor", [], name, "--recover", "NEW.db")
@@ -192,8 +192,9 @@ def _next(found: Finding, name: str | None, is_file: bool) -> str:
 
 def _lost(store: KeptJournal, name: str | None, typed: Sequence[str]) -> Iterator[Trouble]:
     """Open runs whose process on this machine is dead."""
-    from tenlines.cli.owners import described, is_gone
-    from tenlines.cli.words import command
+    from tenlines.cli.moves import command
+    from tenlines.cli.owners import is_gone
+    from tenlines.trace.words import owner as described
 
     try:
         lines = _meant(store, typed) if typed else store.runs(status="open")
@@ -285,7 +286,7 @@ def _write_facts(facts: dict[str, Any]) -> None:
 def _said(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """The facts in words."""
     from tenlines.cli.keeping import size
-    from tenlines.cli.words import count
+    from tenlines.trace.words import count
 
     yield "journal", facts["journal"]
     before = facts.get("layout_before")
@@ -315,8 +316,9 @@ def _write_troubles(troubles: Sequence[Trouble]) -> None:
     from rich.text import Text
 
     from tenlines.cli.lines import put
-    from tenlines.cli.screen import clean, console_for
-    from tenlines.cli.words import count
+    from tenlines.cli.screen import console_for
+    from tenlines.trace.text import clean
+    from tenlines.trace.words import count
 
     console = console_for(sys.stdout)
     if not troubles:

@@ -9,15 +9,16 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 from tenlines.cli.options import Output
-from tenlines.cli.screen import clean, clean_json, console_for, own_stdout
+from tenlines.cli.screen import console_for, own_stdout
 from tenlines.cli.signals import Stopper
-from tenlines.cli.story import Place, Story
 from tenlines.core import codec
 from tenlines.core.events import AnyEvent
 from tenlines.core.result import RunResult
 from tenlines.drivers.control import Control
 from tenlines.errors import ConfigError, stopped
 from tenlines.ports import Clock, Journal, Observer, SystemClock
+from tenlines.trace.story import Place, Story
+from tenlines.trace.text import clean, clean_json
 
 if TYPE_CHECKING:
     from rich.console import Console

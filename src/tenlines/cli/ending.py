@@ -7,14 +7,16 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
-from tenlines.cli import words
+from tenlines.cli import moves
 from tenlines.cli.lines import put
-from tenlines.cli.screen import clean, one_line, signs
-from tenlines.cli.story import CallView
+from tenlines.cli.screen import signs
 from tenlines.cli.waiting import commands, put_call
 from tenlines.core.limits import Limits
 from tenlines.core.result import RunResult
 from tenlines.ports import SystemClock
+from tenlines.trace import words
+from tenlines.trace.story import CallView
+from tenlines.trace.text import clean, one_line
 
 
 def answered(console: Console, result: RunResult, seconds: float) -> None:
@@ -38,7 +40,7 @@ def stopped(console: Console, result: RunResult, limits: Limits, journal: str | 
         put(console, Text("what it had so far, which is not an answer:", "yellow"))
         put(console, Text(clean(result.partial_answer.strip())), 2, wrap=True)
     undone(console, result)
-    advice, command = words.next_move(result, limits, journal)
+    advice, command = moves.next_move(result, limits, journal)
     put(console, Text(f"{advice}{':' if command else ''}", "dim"), wrap=True)
     if command:
         to_copy(console, command)
@@ -59,7 +61,7 @@ def waiting(console: Console, result: RunResult, journal: str | None) -> None:
             to_copy(console, command)
     else:
         put(console, Text("everything is decided; go on:", "dim"))
-        to_copy(console, words.command("resume", [result.run_id], journal))
+        to_copy(console, moves.command("resume", [result.run_id], journal))
 
 
 def undone(console: Console, result: RunResult) -> None:

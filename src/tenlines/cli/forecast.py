@@ -145,8 +145,8 @@ def _write_json(asked: dict[str, int], known: Priced, told: Forecast) -> None:
 
 
 def _heading(prompt: int, per_step: int, steps: int, known: Priced) -> str:
-    from tenlines.cli.screen import one_line
-    from tenlines.cli.words import count, rates
+    from tenlines.trace.text import one_line
+    from tenlines.trace.words import count, rates
 
     first = f"{count(steps, 'step')}: the first request holds {prompt:,} tokens, each later one {per_step:,} more"
     if known.price is None:
@@ -157,7 +157,7 @@ def _heading(prompt: int, per_step: int, steps: int, known: Priced) -> str:
 def _table(told: Forecast) -> str:
     """The totals of each way to go, in columns."""
     from tenlines.cli.tables import columns
-    from tenlines.cli.words import dollars
+    from tenlines.trace.words import dollars
 
     ways = [("without a cache", told.without_cache), ("with a cache", told.with_cache)]
     if told.best is not None:
@@ -173,8 +173,8 @@ def _table(told: Forecast) -> str:
 
 def _about_cuts(told: Forecast, cut: OneCut, price: Price | None) -> str:
     """Whether a cut pays, and from how many steps on."""
-    from tenlines.cli.words import count
     from tenlines.core.forecasts import LOOKED_AT
+    from tenlines.trace.words import count
 
     if price is not None and told.with_cache[-1].total_dollars == 0:
         return "It costs nothing, so a cut saves nothing."
@@ -190,7 +190,7 @@ def _about_cuts(told: Forecast, cut: OneCut, price: Price | None) -> str:
 
 
 def _saving(alone: Row, cut: Row) -> str:
-    from tenlines.cli.words import dollars
+    from tenlines.trace.words import dollars
 
     if alone.total_dollars is None or cut.total_dollars is None:
         return ""

@@ -51,7 +51,7 @@ def fork(
     from tenlines.agent import Agent
     from tenlines.cli.driving import seat
     from tenlines.cli.reopening import Given, gone, model_of, tools_of
-    from tenlines.cli.story import read_story
+    from tenlines.trace.story import read_story
 
     limits = opt.GivenLimits(max_steps, max_tool_calls, max_tokens, max_dollars, timeout, last_words)
     given = Given(limits, model, tuple(tools or ()), tuple(ask or ()), tuple(deny or ()))

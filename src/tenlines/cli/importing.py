@@ -76,8 +76,9 @@ def _read(file: str, recover: bool) -> RunFile:
 
 
 def _report(found: RunFile, status: str, *, json: bool) -> None:
-    from tenlines.cli import words
-    from tenlines.cli.screen import clean, json_line
+    from tenlines.cli.screen import json_line
+    from tenlines.trace import words
+    from tenlines.trace.text import clean
 
     if json:
         facts = {"run_id": found.run_id, "events": len(found.events), "status": status, "notices": found.notices}

@@ -68,7 +68,7 @@ def put_facts(console: Console, facts: Iterable[tuple[str, str]]) -> None:
     from rich.text import Text
 
     from tenlines.cli.lines import put
-    from tenlines.cli.screen import clean
+    from tenlines.trace.text import clean
 
     for name, said in facts:
         put(console, Text().append(f"{name:<12}", "dim").append(clean(said)), wrap=True)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from rich.console import Console
 from rich.text import Text
 
-from tenlines.cli import words
-from tenlines.cli.screen import Signs, clean, one_line
-from tenlines.cli.story import ALLOWED_BY_POLICY, CallView, Remark, StepView
+from tenlines.cli.screen import Signs
 from tenlines.core.limits import Left, Limits
+from tenlines.trace import words
+from tenlines.trace.story import ALLOWED_BY_POLICY, CallView, Remark, StepView
+from tenlines.trace.text import clean, one_line
 
 OUTCOME_STYLE = {"ok": "green", "tool_error": "red", "timeout": "red", "in_doubt": "bold red"}
 """All other outcomes are yellow: nothing ran, and the model was told."""

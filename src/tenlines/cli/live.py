@@ -13,12 +13,14 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from tenlines.cli import lines, words
-from tenlines.cli.screen import clean, one_line, signs
-from tenlines.cli.story import ALLOWED_BY_POLICY, Remark, StepView, Story
+from tenlines.cli import lines
+from tenlines.cli.screen import signs
 from tenlines.core import events as ev
 from tenlines.core.effects import Sleep
 from tenlines.ports import Clock, Delta
+from tenlines.trace import words
+from tenlines.trace.story import ALLOWED_BY_POLICY, Remark, StepView, Story
+from tenlines.trace.text import clean, one_line
 
 FRAMES_PER_SECOND = 10
 TAIL_CHARS = 4000

@@ -6,8 +6,8 @@ import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from tenlines.cli.screen import one_line
 from tenlines.ports import Model
+from tenlines.trace.text import one_line
 
 if TYPE_CHECKING:
     from rich.console import Console

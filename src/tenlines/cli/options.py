@@ -351,6 +351,6 @@ def find_run(journal: Journal, typed: str) -> str:
 
 
 def _listed(runs: list[RunSummary]) -> str:
-    from tenlines.cli.screen import one_line
+    from tenlines.trace.text import one_line
 
     return "\n".join(f"  {one.run_id}  {one.status:<10}  {one_line(one.task, 60)}" for one in runs)

@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, Protocol
 
-from tenlines.cli.screen import clean_json
 from tenlines.core.transcript import JsonValue
 from tenlines.errors import ConfigError
+from tenlines.trace.text import clean_json
 
 # --- how JSON is written --------------------------------------------------------------------------------
 

@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 from tenlines.errors import ConfigError
-
-
-def described(owner: str) -> str:
-    """`process 4711 on web-2`, or "" where nobody is named."""
-    fields = owner.split("/")
-    return f"process {fields[2]} on {fields[0]}" if len(fields) == 5 else ""
+from tenlines.trace import words
 
 
 def is_gone(owner: str) -> bool | None:
@@ -21,7 +16,7 @@ def is_gone(owner: str) -> bool | None:
 
 def open_status(owner: str) -> str:
     """What `open` means for a run: `open, process 4711`, `open, its process is gone`, `open, process 4711 on web-2`."""
-    gone, who = is_gone(owner), described(owner)
+    gone, who = is_gone(owner), words.owner(owner)
     if gone:
         return "open, its process is gone"
     if gone is None:
@@ -36,7 +31,7 @@ def refuse_if_alive(run_id: str, owner: str, take_over: bool) -> None:
         ConfigError: It is alive, and nobody said that the run is to be taken away from it.
     """
     if not take_over and is_gone(owner) is False:
-        who = described(owner).partition(" on ")[0]
+        who = words.owner(owner).partition(" on ")[0]
         raise ConfigError(
             f"run {run_id} is being worked on by {who} on this machine; wait for it, or stop it. "
             "`--take-over` takes the run away from it"

@@ -5,12 +5,14 @@ from __future__ import annotations
 from rich.console import Console
 from rich.text import Text
 
-from tenlines.cli import ending, lines, words
+from tenlines.cli import ending, lines, moves
 from tenlines.cli.owners import is_gone, open_status
-from tenlines.cli.screen import clean, one_line, signs
-from tenlines.cli.story import CallView, Remark, StepView, Story, task_of
+from tenlines.cli.screen import signs
 from tenlines.core.transcript import System
 from tenlines.ports import SystemClock
+from tenlines.trace import words
+from tenlines.trace.story import CallView, Remark, StepView, Story, task_of
+from tenlines.trace.text import clean, one_line
 
 RESULT_LINES = 6
 TEXT_LINES = 12
@@ -157,7 +159,7 @@ class Page:
         self._line(Text(clean(open_status(self.story.owner)), "bold cyan"))
         gone = is_gone(self.story.owner)
         if gone is not False:
-            command = words.command("resume", [run_id], self.journal)
+            command = moves.command("resume", [run_id], self.journal)
             about = "go on: " if gone else "if that process died, go on: "
             self._line(Text().append(about, "dim").append(clean(command), "bold"), wrap=True)
 

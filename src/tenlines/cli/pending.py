@@ -69,8 +69,9 @@ def _write_json(found: list[tuple[str, tuple[PendingCall, ...]]]) -> None:
 
 def _write(found: list[tuple[str, tuple[PendingCall, ...]]], journal: str | None) -> None:
     from tenlines.cli import waiting
-    from tenlines.cli.screen import clean, console_for
+    from tenlines.cli.screen import console_for
     from tenlines.ports import SystemClock
+    from tenlines.trace.text import clean
 
     console, now = console_for(sys.stdout), SystemClock().now()
     for run_id, calls in found:

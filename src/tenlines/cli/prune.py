@@ -241,8 +241,8 @@ def _show(plan: dict[str, Any], *, json: bool) -> None:
 def _write_plan(console: Console, plan: dict[str, Any]) -> None:
     from rich.text import Text
 
-    from tenlines.cli import words
     from tenlines.cli.keeping import put_facts, size
+    from tenlines.trace import words
 
     if not plan["runs"]:
         console.print("no run is to be deleted")
@@ -267,8 +267,8 @@ def _write_json(value: dict[str, Any]) -> None:
 
 
 def _report(plan: dict[str, Any], gone: int, room: Room | None, *, is_file: bool, json: bool) -> None:
-    from tenlines.cli import words
-    from tenlines.cli.screen import clean
+    from tenlines.trace import words
+    from tenlines.trace.text import clean
 
     if json:
         freed = None if room is None else room.before - room.after

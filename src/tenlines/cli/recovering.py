@@ -10,14 +10,16 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import TYPE_CHECKING, Literal, NamedTuple, TextIO, TypeAlias, get_args
 
 from tenlines.cli import options as opt
-from tenlines.cli.owners import described, is_gone
+from tenlines.cli.owners import is_gone
 from tenlines.cli.reopening import Given, gone, model_of, tools_of
-from tenlines.cli.screen import console_for, json_line, one_line, own_stdout
+from tenlines.cli.screen import console_for, json_line, own_stdout
 from tenlines.cli.signals import Stopper
-from tenlines.cli.story import Story, read_story
 from tenlines.core.state import Phase
 from tenlines.drivers.control import Control
 from tenlines.errors import TenlinesError
+from tenlines.trace.story import Story, read_story
+from tenlines.trace.text import one_line
+from tenlines.trace.words import owner as described
 
 if TYPE_CHECKING:
     from tenlines.core.result import RunResult

@@ -13,12 +13,12 @@ from tenlines.errors import ConfigError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from tenlines.cli.story import Story
     from tenlines.core.context import Compaction
     from tenlines.core.events import ToolSpec
     from tenlines.core.state import State
     from tenlines.ports import Model
     from tenlines.tools import Tool
+    from tenlines.trace.story import Story
 
 
 class Given(NamedTuple):

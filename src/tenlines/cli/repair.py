@@ -186,7 +186,7 @@ class _Told:
     def _row(self, row: dict[str, Any]) -> None:
         import msgspec
 
-        from tenlines.cli.screen import clean_json
+        from tenlines.trace.text import clean_json
 
         sys.stderr.write(clean_json(msgspec.json.encode(row).decode()) + "\n")
 
@@ -204,7 +204,7 @@ class _Told:
         from rich.text import Text
 
         from tenlines.cli.lines import put
-        from tenlines.cli.screen import clean
+        from tenlines.trace.text import clean
 
         text = Text()
         for words, style in pieces:
@@ -223,7 +223,7 @@ class _Told:
     def summary(self, written_to: str | None, *, warnings: bool) -> None:
         """The last lines."""
         from tenlines.cli.screen import signs
-        from tenlines.cli.words import count
+        from tenlines.trace.words import count
 
         if self._way != "diff":
             return

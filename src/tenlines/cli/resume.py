@@ -99,7 +99,7 @@ def go_on(store: Journal, run_id: str, given: Given, output: opt.Output) -> int:
     """
     from tenlines.cli.driving import WAITS, seat
     from tenlines.cli.owners import refuse_if_alive
-    from tenlines.cli.story import read_story
+    from tenlines.trace.story import read_story
 
     story = read_story(store.read(run_id))
     if story.end is None:

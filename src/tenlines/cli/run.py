@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from tenlines.cli import options as opt
-from tenlines.cli.words import command
+from tenlines.cli.moves import command
 from tenlines.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -109,9 +109,9 @@ def _write_table(found: list[RunSummary]) -> None:
 def _rows(found: list[RunSummary]) -> list[tuple[str, ...]]:
     """The cells. Sessions have a column where there are any."""
     from tenlines.cli.owners import open_status
-    from tenlines.cli.screen import one_line
-    from tenlines.cli.words import ago
     from tenlines.ports import SystemClock
+    from tenlines.trace.text import one_line
+    from tenlines.trace.words import ago
 
     now, has_sessions = SystemClock().now(), any(one.session for one in found)
     rows: list[tuple[str, ...]] = [("run", "when", "status", "steps", *["session"] * has_sessions, "task")]

@@ -56,8 +56,10 @@ def _refuse(path: Path) -> None:
 
 
 def _report(found: Recovery, *, json: bool) -> None:
-    from tenlines.cli import words
-    from tenlines.cli.screen import clean, json_line
+    from tenlines.cli import moves
+    from tenlines.cli.screen import json_line
+    from tenlines.trace import words
+    from tenlines.trace.text import clean
 
     if json:
         damaged = [
@@ -70,5 +72,5 @@ def _report(found: Recovery, *, json: bool) -> None:
     for one in found.damaged:
         left = f"{words.count(one.events, 'event')} of it in {one.file}" if one.file else "no event of it can be read"
         typer.echo(clean(f"  run {one.run_id} is not whole: {one.why}; {left}"))
-    typer.echo(clean(f"look at it: {words.command('runs', [], str(found.into))}"))
+    typer.echo(clean(f"look at it: {moves.command('runs', [], str(found.into))}"))
     typer.echo("the damaged file is as it was; put the new one in its place when you are content")

@@ -34,7 +34,7 @@ def show(
       tenlines show k2v9 --full | less
       tenlines show k2v9 --json | jq 'select(.type == "CallFailed")'
     """
-    from tenlines.cli.story import read_story
+    from tenlines.trace.story import read_story
 
     store = opt.open_existing(journal)
     run_id = opt.find_run(store, run)
@@ -54,8 +54,8 @@ def show(
 
 
 def _write_json(events: Iterable[AnyEvent]) -> None:
-    from tenlines.cli.screen import clean_json
     from tenlines.core import codec
+    from tenlines.trace.text import clean_json
 
     is_terminal = sys.stdout.isatty()
     for event in events:

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from tenlines.cli.driving import Seat
-    from tenlines.cli.story import CallView, Story
     from tenlines.core.result import RunResult
     from tenlines.ports import Journal
+    from tenlines.trace.story import CallView, Story
 
 Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; recorded.", show_default=False)]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")]
@@ -63,7 +63,7 @@ def undo(
     from tenlines.cli.asking import who
     from tenlines.cli.driving import seat
     from tenlines.cli.owners import refuse_if_alive
-    from tenlines.cli.story import read_story
+    from tenlines.trace.story import read_story
 
     store = opt.open_existing(journal)
     run_id = opt.find_run(store, run)
@@ -166,8 +166,8 @@ def _call(view: CallView) -> dict[str, Any]:
 def _write_plan(console: Console, run_id: str, plan: Plan) -> None:
     from rich.text import Text
 
-    from tenlines.cli import words
     from tenlines.cli.lines import put
+    from tenlines.trace import words
 
     if not plan.undo:
         put(console, Text(f"nothing of run {run_id} is left to undo", "bold"))
@@ -208,7 +208,7 @@ def _write_report(console: Console, run_id: str, rows: dict[str, list[dict[str, 
     from rich.text import Text
 
     from tenlines.cli.lines import put
-    from tenlines.cli.screen import one_line
+    from tenlines.trace.text import one_line
 
     for row in rows["undone"]:
         put(console, Text(f"undone  {row['place']}  {one_line(row['name'])}", "green"), wrap=True)

@@ -11,10 +11,11 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
-from tenlines.cli import words
+from tenlines.cli import moves
 from tenlines.cli.lines import put
-from tenlines.cli.screen import clean, one_line
 from tenlines.core.result import PendingCall
+from tenlines.trace import words
+from tenlines.trace.text import clean, one_line
 
 QUESTION = {"call": "may it run?", "in_doubt": "it may have taken effect before a crash; may it run again?"}
 
@@ -54,10 +55,10 @@ def listed(pending: Sequence[PendingCall], now: float) -> str:
 def commands(run_id: str, journal: str | None, pending: Sequence[PendingCall]) -> list[str]:
     """What answers: of one call, or of the first of several."""
     call = [pending[0].place] if len(pending) > 1 else []
-    several = [words.command("approve", [run_id], journal, "--all", "--resume")] if len(pending) > 1 else []
+    several = [moves.command("approve", [run_id], journal, "--all", "--resume")] if len(pending) > 1 else []
     return [
-        words.command("approve", [run_id, *call], journal, "--resume"),
-        words.command("deny", [run_id, *call], journal, "--reason", "...", "--resume"),
+        moves.command("approve", [run_id, *call], journal, "--resume"),
+        moves.command("deny", [run_id, *call], journal, "--reason", "...", "--resume"),
         *several,
     ]
 

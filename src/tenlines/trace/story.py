@@ -10,12 +10,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from tenlines.cli.owners import described
-from tenlines.cli.words import cut_words, limits_words
 from tenlines.core import events as ev
 from tenlines.core import metering
 from tenlines.core.machine import Machine
 from tenlines.core.transcript import File, Image, Json, Note, Part, Reply, Text, User
+from tenlines.trace import words
 
 RemarkKind: TypeAlias = Literal[
     "note", "warning", "said", "failed", "limits", "cancel", "resumed", "undo", "cut", "cache"
@@ -217,16 +216,16 @@ class Story:
             case ev.MessageQueued(parts=parts):
                 self._add("said", event.at, words_of(parts))
             case ev.LimitsRaised(limits=limits):
-                self._add("limits", event.at, limits_words(limits))
+                self._add("limits", event.at, words.limits_words(limits))
             case ev.CancelRequested(mode=mode, reason=reason):
                 how = "stop after what is running" if mode == "drain" else "stop at once"
                 self._add("cancel", event.at, f"{how}: {reason}" if reason else how)
             case ev.ContextCompacted():
                 self._messages, self._was_cut = len(self.machine.state.messages), True
-                self._add("cut", event.at, cut_words(event))
+                self._add("cut", event.at, words.cut_words(event))
             case ev.RunResumed(owner=owner):
                 self._step, self.end, self.owner = None, None, owner
-                self._add("resumed", event.at, _by(described(owner)))
+                self._add("resumed", event.at, _by(words.owner(owner)))
             case ev.UndoRequested(by=by, reason=reason, owner=owner):
                 self._step, self.end, self.owner = None, None, owner
                 self._add("undo", event.at, _by(by) + _because(reason) if by else reason)
