@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import msgspec
 
@@ -156,8 +156,8 @@ class Redaction:
             return thing
         if _same(found, thing):
             return thing
-        changed: Thing = tuple(found) if isinstance(thing, tuple) else found
-        return changed
+        changed: Any = tuple(found) if isinstance(thing, tuple) else found
+        return cast("Thing", changed)
 
     def _key(self, key: Any) -> Any:
         return self.text(key) if isinstance(key, str) else key
