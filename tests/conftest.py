@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,6 +24,9 @@ FOREIGN = (
 )
 """How variables begin that models look at."""
 
+APART = ("tests/property/test_faults.py",)
+"""Long files whose tests share nothing."""
+
 
 @pytest.fixture(autouse=True)
 def _own_state(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -34,13 +39,26 @@ def _own_state(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mon
     return journal
 
 
-@pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks at the groups
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What runs in one of several processes: the tests of a file, and all those of the local model, so that what they
-    share is started once."""
-    for item in items:
-        is_local = item.get_closest_marker("local_model") is not None
-        item.add_marker(pytest.mark.xdist_group("the local model" if is_local else str(item.path)))
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """What runs in one of several processes: the tests of a file, and all files with the local model, so that what they
+    share is started once. Files whose tests share nothing are dealt out test by test."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByFile(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = nodeid.partition("::")[0]
+            if file in APART:
+                return nodeid
+            return "the local model" if needs_local_model(config.rootpath / file) else file
+
+    return ByFile(config, log)
+
+
+@cache
+def needs_local_model(file: Path) -> bool:
+    """Whether tests in the file are marked so."""
+    return "mark.local_model" in file.read_text()
 
 
 @pytest.fixture
