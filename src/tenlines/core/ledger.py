@@ -36,7 +36,7 @@ def ledger_of(events: Iterable[ev.AnyEvent], price: Price | None = None) -> Ledg
     Raises:
         InvalidEvent: The log is not the log of a run.
     """
-    keeper = _Keeper(price)
+    keeper = LedgerKeeper(price)
     for event in events:
         keeper.take(event)
     return keeper.ledger()
@@ -120,14 +120,16 @@ class _Call(msgspec.Struct):
         )
 
 
-class _Keeper:
-    """Takes events in their order. The machine, which takes them too, knows what each request held.
+class LedgerKeeper:
+    """Takes events in their order, as a journal gives them back; whoever watches a run asks for its ledger at any time.
+
+    The machine, which takes the events too, knows what each request held.
 
     For every request that was taken its rate, reported tokens for each estimated one, is added to a tally. What a
     message was in all requests since some moment is then its estimate times what the tally has grown by.
     """
 
-    def __init__(self, price: Price | None) -> None:
+    def __init__(self, price: Price | None = None) -> None:
         self.machine, self.given = Machine(), price
         self.steps: dict[int, _Step] = {}
         self.summaries: list[SummaryLine] = []
