@@ -79,7 +79,7 @@ class Page:
 
     def _tools(self) -> str:
         by_file: dict[str, list[str]] = {}
-        for spec in self.story.machine.state.specs:
+        for spec in self.story.redaction.of(self.story.machine.state.specs):
             by_file.setdefault(spec.source, []).append(spec.name)
         named = [", ".join(names) + (f" ({file})" if file else "") for file, names in by_file.items()]
         return "; ".join(named) or "none"
@@ -142,7 +142,7 @@ class Page:
     # --- the end ------------------------------------------------------------------------------------
 
     def _end(self) -> None:
-        result, state = self.story.machine.result(), self.story.machine.state
+        result, state = self.story.result(), self.story.machine.state
         self.console.print()
         if self.story.end is None:
             self._open(result.run_id)

@@ -13,7 +13,6 @@ from typing import Any, TypeVar, cast
 import msgspec
 
 from tenlines.core.events import AnyEvent, ToolSpec
-from tenlines.core.transcript import JsonValue
 
 REDACTED = "[redacted]"
 FAILED = "[redacted: the function that redacts failed]"
@@ -63,23 +62,24 @@ class Redaction:
     def __bool__(self) -> bool:
         return bool(self._names) or self._function is not None
 
+    def learn(self, events: Iterable[AnyEvent]) -> None:
+        """Find the secrets of a log, so that they are also taken out where they stand before they are named."""
+        for event in events if self._names else ():
+            self.of(event)
+
     def log(self, events: Iterable[AnyEvent]) -> list[AnyEvent]:
-        """A whole log without secrets, also those that are named as such only later in it."""
+        """A whole log without secrets."""
         kept = list(events)
-        for event in kept if self._names else ():
-            self.event(event)
-        return [self.event(event) for event in kept] if self else kept
+        self.learn(kept)
+        return [self.of(event) for event in kept]
 
-    def event(self, event: AnyEvent) -> AnyEvent:
-        """An event without secrets; the very same object where it has none."""
-        return self._walk(event) if self else event
-
-    def value(self, value: JsonValue) -> JsonValue:
-        """The same for a JSON value."""
-        return self._walk(value) if self else value
+    def of(self, thing: Thing) -> Thing:
+        """An event, a result of a run, a JSON value, or any other immutable tree without secrets; the very same object
+        where it has none."""
+        return self._walk(thing) if self else thing
 
     def text(self, text: str) -> str:
-        """The same for a text. One that is JSON stays JSON."""
+        """A text without secrets. One that is JSON stays JSON."""
         if not self or not text:
             return text
         shown = self._named_out(text) if self._names else text
@@ -195,6 +195,10 @@ def _same(found: Any, thing: Any) -> bool:
     if isinstance(thing, list | tuple):
         return all(one is other for one, other in zip(found, thing, strict=True))
     return found is thing
+
+
+NONE = Redaction(())
+"""Takes nothing out."""
 
 
 def read_names(text: str) -> Sequence[str]:

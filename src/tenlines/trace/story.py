@@ -13,8 +13,10 @@ from typing import Literal, TypeAlias
 from tenlines.core import events as ev
 from tenlines.core import metering
 from tenlines.core.machine import Machine
+from tenlines.core.result import RunResult
 from tenlines.core.transcript import File, Image, Json, Note, Part, Reply, Text, User
 from tenlines.trace import words
+from tenlines.trace.redaction import NONE, Redaction
 
 RemarkKind: TypeAlias = Literal[
     "note", "warning", "said", "failed", "limits", "cancel", "resumed", "undo", "cut", "cache"
@@ -103,10 +105,14 @@ Item: TypeAlias = StepView | Remark
 
 
 class Story:
-    """Takes events in their order."""
+    """Takes events in their order.
 
-    def __init__(self) -> None:
-        self.machine = Machine()
+    Args:
+        redaction: What is taken out of all that is shown. The machine has everything as it was.
+    """
+
+    def __init__(self, redaction: Redaction = NONE) -> None:
+        self.machine, self.redaction = Machine(), redaction
         self.items: list[Item] = []
         self.start: ev.RunStarted | None = None
         self.end: ev.RunEnded | None = None
@@ -126,9 +132,13 @@ class Story:
         known = len(self.items)
         self.machine.apply(event)
         self.last_at = event.at
-        self._note(event)
+        self._note(self.redaction.of(event))
         self._new_messages(event.at)
         return [item for item in self.items[known:] if isinstance(item, Remark)]
+
+    def result(self) -> RunResult:
+        """What the run came to so far, as it may be shown."""
+        return self.redaction.of(self.machine.result())
 
     def call(self, step: int, position: int) -> CallView:
         """The call at this place."""
@@ -237,9 +247,9 @@ class Story:
         warnings = [one for one in state.warnings[self._warnings :] if not any(note in one for note in notes)]
         self._messages, self._warnings = len(state.messages), len(state.warnings)
         for text in notes:
-            self._add("note", at, text)
+            self._add("note", at, self.redaction.text(text))
         for text in warnings:
-            self._add("warning", at, text)
+            self._add("warning", at, self.redaction.text(text))
 
     def _add(self, kind: RemarkKind, at: float, text: str) -> None:
         self.items.append(Remark(kind, at, text))
@@ -301,9 +311,11 @@ def task_of(start: ev.RunStarted) -> str:
     return next((words_of(one.parts) for one in reversed(start.messages) if isinstance(one, User)), "")
 
 
-def read_story(events: Iterable[ev.AnyEvent]) -> Story:
+def read_story(events: Iterable[ev.AnyEvent], redaction: Redaction = NONE) -> Story:
     """The story of a log."""
-    story = Story()
-    for event in events:
+    story = Story(redaction)
+    kept = list(events) if redaction else events
+    redaction.learn(kept)
+    for event in kept:
         story.take(event)
     return story
