@@ -137,7 +137,15 @@ OF_MONEY: tuple[ev.AnyEvent, ...] = (
 )
 """What the fourth format brought: three kinds, and new fields of older ones."""
 
-ONE_OF_EACH = (COMPACTED, *OF_THE_THIRD_FORMAT[1:], *OF_MONEY)
+OF_THE_FOURTH_FORMAT = (COMPACTED, *OF_THE_THIRD_FORMAT[1:], *OF_MONEY)
+
+OF_LETTERS: tuple[ev.AnyEvent, ...] = (
+    ev.MessageQueued(seq=34, at=2.0, parts=(Text("say"),), by="ann", mail=1),
+    ev.CancelRequested(seq=35, at=2.0, mode="drain", reason="x", by="ann", mail=2),
+)
+"""What the fifth format brought: new fields of two kinds."""
+
+ONE_OF_EACH = (*OF_THE_FOURTH_FORMAT, *OF_LETTERS)
 
 
 @pytest.mark.parametrize("event", ONE_OF_EACH, ids=lambda event: type(event).__name__)
@@ -189,6 +197,8 @@ def test_the_vectors_of_every_format_keep_loading(schema: int) -> None:
         assert events == (*OF_THE_FIRST_FORMAT, REFUSED)
     elif schema == 3:
         assert events == OF_THE_THIRD_FORMAT
+    elif schema == 4:
+        assert events == OF_THE_FOURTH_FORMAT
     else:
         assert events == ONE_OF_EACH
 

@@ -68,3 +68,25 @@ def test_text_that_the_journal_has_to_mend_is_mended_for_the_live_run_too() -> N
 def test_a_cancelled_run_does_not_go_on_because_somebody_speaks_after_the_answer() -> None:
     run = Run().ask().cancel("drain").tell(ev.ModelReplied, step=1, reply=Reply("42")).say("and?")
     assert run.finish().status == "cancelled"
+
+
+# --- letters --------------------------------------------------------------------------------------------
+
+
+def test_a_letter_is_heard_once_and_in_order() -> None:
+    run = Run().tell(ev.MessageQueued, parts=(Text("first"),), mail=2, by="ann")
+    assert run.machine.state.mail == 2
+    for number in (2, 1, -1):
+        run.refuses(ev.MessageQueued, parts=(Text("again"),), mail=number)
+        run.refuses(ev.CancelRequested, mode="now", mail=number)
+    run.tell(ev.MessageQueued, parts=(Text("said here"),))
+    assert run.machine.state.mail == 2
+    assert run.tell(ev.CancelRequested, mode="drain", mail=5).finish().status == "cancelled"
+    assert run.machine.state.mail == 5
+
+
+def test_a_message_that_is_refused_takes_no_letter() -> None:
+    run = Run()
+    run.refuses(ev.MessageQueued, parts=("text",), mail=1)
+    run.refuses(ev.CancelRequested, mode="perhaps", mail=1)
+    assert run.machine.state.mail == 0

@@ -16,6 +16,7 @@ SCHEMAS: dict[int, str] = {
     2: "ModelFailed names the protocol rule that a refusal looks like, and the usage of what broke off; both count.",
     3: "Approvals, reconciliation, undo, sessions and owners.",
     4: "Compaction, what calls spend on their own, and where the beginning of a request changed.",
+    5: "What people in other processes say to a run: who they are, and the number of the letter.",
 }
 """Version -> what it changed, in one sentence. Vectors of each version are kept in `tests/vectors/events`."""
 
@@ -23,6 +24,7 @@ _UPGRADES: dict[int, Callable[[JsonObject], JsonObject]] = {
     1: lambda event: event,  # a refusal that names no rule ended the run, as it still does
     2: lambda event: event,  # only additions
     3: lambda event: event,  # only additions
+    4: lambda event: event,  # only additions
 }
 """Version -> how its events become events of the next version."""
 

@@ -14,7 +14,7 @@ from tenlines.core.context import Arithmetic, Compaction, Strategy
 from tenlines.core.limits import Counting, Left, Limits, Price, Repeats, Reservation, Retry, Spent
 from tenlines.core.transcript import JsonObject, Message, Outcome, Part, Reply, Usage
 
-SCHEMA = 4
+SCHEMA = 5
 """Version of the event format. `codec.SCHEMAS` says what each version changed."""
 
 Status: TypeAlias = Literal[
@@ -159,6 +159,10 @@ class MessageQueued(Event, frozen=True, kw_only=True, tag=True):
     """A person said something while the run was under way."""
 
     parts: tuple[Part, ...]
+    by: str = ""
+    """Who, where it came from another process."""
+    mail: int = 0
+    """Number of the letter in the run's mailbox that said it; 0 where it was said in the process at work."""
 
 
 class CancelRequested(Event, frozen=True, kw_only=True, tag=True):
@@ -166,6 +170,10 @@ class CancelRequested(Event, frozen=True, kw_only=True, tag=True):
 
     mode: Literal["drain", "now"]
     reason: str = ""
+    by: str = ""
+    """As in `MessageQueued`."""
+    mail: int = 0
+    """As in `MessageQueued`."""
 
 
 class RunEnded(Event, frozen=True, kw_only=True, tag=True):

@@ -154,6 +154,7 @@ def _on_limits_raised(state: State, event: ev.LimitsRaised) -> None:
 
 def _on_message_queued(state: State, event: ev.MessageQueued) -> None:
     message = User(event.parts)
+    _take_letter(state, event.mail)
     if state.phase is not Phase.READY:
         state.queue.append(message)
         return
@@ -166,6 +167,7 @@ def _on_message_queued(state: State, event: ev.MessageQueued) -> None:
 def _on_cancel_requested(state: State, event: ev.CancelRequested) -> None:
     if event.mode not in ("drain", "now"):
         raise InvalidEvent(f"CancelRequested has mode {event.mode!r}, expected 'drain' or 'now'")
+    _take_letter(state, event.mail)
     state.cancel = "now" if "now" in (event.mode, state.cancel) else "drain"
     state.cancel_reason = event.reason or state.cancel_reason
     if state.phase in (Phase.AWAITING_MODEL, Phase.SUMMARISING) and event.mode == "now":
@@ -175,6 +177,13 @@ def _on_cancel_requested(state: State, event: ev.CancelRequested) -> None:
         release_queue(state)
     if state.phase is Phase.READY:
         stop_if_cancelled(state)
+
+
+def _take_letter(state: State, number: int) -> None:
+    """Note which letter was heard. Each is heard once; 0 is no letter."""
+    if number and number <= state.mail:
+        raise InvalidEvent(f"letter {number} of the run's mailbox cannot be heard after letter {state.mail}")
+    state.mail = number or state.mail
 
 
 def _on_run_ended(state: State, event: ev.RunEnded) -> None:

@@ -179,6 +179,8 @@ class State(msgspec.Struct):
     exchange: Exchange | None = None
     queue: list[User] = []
     """What people said while an exchange was open."""
+    mail: int = 0
+    """Number of the last letter from the run's mailbox that was heard."""
     repeats: RepeatTracker = msgspec.field(default_factory=RepeatTracker)
     ids: set[str] = set()
     records: list[tuple[int, int, OpenCall]] = []
