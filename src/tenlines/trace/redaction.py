@@ -26,12 +26,9 @@ meant too; `max_tokens` is not."""
 
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _SCHEME = r"(?:Bearer|Basic|Digest|Token)\s+"
-_NAMED = re.compile(
-    r"(?<![\w-])([A-Za-z][\w-]{0,63}+)"  # a name, tried once for each word
-    r"(\\*[\"']?\s*[:=]\s*)"
-    rf"(?:(\\*[\"'])({_SCHEME})?(.{{0,4096}}?)\3|({_SCHEME})?([^\s,;&\"'}}\]\\]+))",
-    re.IGNORECASE,
-)
+_NAME = re.compile(r"(?<![\w-])([A-Za-z][\w-]{0,63}+)\\*[\"']?\s*[:=]\s*")
+"""Something that is given a value: a field, a header, a parameter."""
+_VALUE = re.compile(rf"(\\*[\"'])({_SCHEME})?(.{{0,4096}}?)\1|()({_SCHEME})?([^\s,;&\"'}}\]\\]+)", re.IGNORECASE)
 _BEARER = re.compile(r"\b(Bearer|Basic)(\s+)([\w.~+/=-]{8,})", re.IGNORECASE)
 _PRIVATE_KEY = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL)
 _LEARNT_FROM = 8
@@ -95,7 +92,7 @@ class Redaction:
     def _named_out(self, text: str) -> str:
         if text[0] in "{[" and (shown := self._inside_json(text)) is not None:
             text = shown
-        text = _NAMED.sub(self._replace_named, text)
+        text = self._without_values(text)
         text = _BEARER.sub(self._replace_bearer, text)
         text = _PRIVATE_KEY.sub(REDACTED, text)
         return text if self._pattern is None else self._pattern.sub(REDACTED, text)
@@ -109,13 +106,19 @@ class Redaction:
         shown = self._walk(value)
         return None if shown is value else msgspec.json.encode(shown).decode()
 
-    def _replace_named(self, found: re.Match[str]) -> str:
-        name, between, quote, scheme, quoted, bare_scheme, bare = found.groups()
-        if not self._is_secret(name):
-            return found[0]
-        self._learn(quoted if quote else bare)
-        mark = quote or ""
-        return f"{name}{between}{mark}{scheme or bare_scheme or ''}{REDACTED}{mark}"
+    def _without_values(self, text: str) -> str:
+        """A text without what stands behind the name of a secret."""
+        pieces, done = [], 0
+        for name in _NAME.finditer(text):
+            if name.start() < done or not self._is_secret(name[1]):
+                continue
+            if value := _VALUE.match(text, name.end()):
+                first = 1 if value[1] else 4
+                mark, scheme, secret = value.group(first, first + 1, first + 2)
+                self._learn(secret)
+                pieces += [text[done : name.end()], mark, scheme or "", REDACTED, mark]
+                done = value.end()
+        return "".join([*pieces, text[done:]])
 
     def _replace_bearer(self, found: re.Match[str]) -> str:
         self._learn(found[3])
