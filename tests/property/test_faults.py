@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -22,6 +24,9 @@ Verdicts: TypeAlias = dict[Fault, "Future[subprocess.CompletedProcess[str]]"]
 SEEDED = "test_a_fault_does_not_get_past_the_laws"
 HERE = Path(__file__).parent
 CORE = Path(tenlines.core.__file__).parent
+CAUGHT_AT: dict[str, str] = json.loads((HERE / "caught_at.json").read_text())
+"""Where each fault was found last: there it is looked for first. An old line costs time and nothing else;
+`python tests/property/test_faults.py` writes the file anew."""
 
 
 def lone_copy(folder: Path) -> Path:
@@ -33,11 +38,11 @@ def lone_copy(folder: Path) -> Path:
     return package
 
 
-def check(folder: Path) -> subprocess.CompletedProcess[str]:
+def check(folder: Path, first: str = "") -> subprocess.CompletedProcess[str]:
     """The quick laws against the package in this folder, in a process of their own."""
     path = os.pathsep.join((str(folder), str(HERE)))
     return subprocess.run(
-        [sys.executable, str(HERE / "faults.py")],
+        [sys.executable, str(HERE / "faults.py"), first],
         env={**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,
         text=True,
@@ -67,7 +72,7 @@ def seed(fault: Fault, folder: Path) -> subprocess.CompletedProcess[str]:
     source = file.read_text()
     assert fault.old in source, f"{fault.what!r} is out of date: renew tests/property/faults.py"
     file.write_text(source.replace(fault.old, fault.new, 1))
-    return check(folder)
+    return check(folder, CAUGHT_AT.get(fault.what, ""))
 
 
 @pytest.fixture(scope="module")
@@ -92,3 +97,16 @@ def test_a_fault_does_not_get_past_the_laws(
     assert done.returncode == 1, f"{fault.what!r} was not caught\n{done.stderr}"
     assert done.stderr.startswith("caught: "), done.stderr
     counts["faults caught"] += 1
+
+
+def renew() -> None:
+    """Look for all faults, and write down where each was found."""
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(os.cpu_count()) as pool:
+        places = [Path(folder, str(number)) for number in range(len(FAULTS))]
+        found = pool.map(seed, FAULTS, places)
+        caught = {fault.what: done.stderr.split(": ")[1] for fault, done in zip(FAULTS, found, strict=True)}
+    (HERE / "caught_at.json").write_text(json.dumps(caught, indent=1, sort_keys=True) + "\n")
+
+
+if __name__ == "__main__":
+    renew()
