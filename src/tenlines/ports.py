@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import msgspec
 
@@ -17,6 +17,7 @@ from tenlines.core.children import bounded, left_for
 from tenlines.core.effects import CallModel
 from tenlines.core.events import AnyEvent, ToolSpec
 from tenlines.core.limits import Left, Limits, Spent
+from tenlines.core.surroundings import traceparent
 from tenlines.core.transcript import JsonObject, Part, Reply
 from tenlines.errors import ConfigError
 
@@ -72,6 +73,17 @@ _NOTHING = Spent()
 _charging = threading.Lock()
 
 
+class Began(NamedTuple):
+    """Which event of a run began something, and what surrounds that run."""
+
+    seq: int
+    within: str = ""
+    """`RunStarted.traceparent`."""
+
+
+FIRST = Began(0)
+
+
 class CallContext:
     """What a tool may know about the call that it serves. A tool gets it by asking: `ctx: CallContext`.
 
@@ -83,10 +95,12 @@ class CallContext:
         spent: What it used so far; None for nothing.
     """
 
-    __slots__ = ("_aside", "_cancelled", "_on_give_up", "allowance", "deadline_at", "key", "spent", "tool")
+    __slots__ = ("_aside", "_began", "_cancelled", "_on_give_up", "allowance", "deadline_at", "key", "spent", "tool")
 
-    def __init__(self, key: str, tool: str, deadline_at: float | None, allowance: Left | None = None) -> None:
-        self.key, self.tool, self.deadline_at = key, tool, deadline_at
+    def __init__(
+        self, key: str, tool: str, deadline_at: float | None, allowance: Left | None = None, began: Began = FIRST
+    ) -> None:
+        self.key, self.tool, self.deadline_at, self._began = key, tool, deadline_at, began
         self.allowance, self.spent = allowance, None if allowance is None else _NOTHING
         self._aside: list[Limits] = []
         self._cancelled = False
@@ -106,6 +120,12 @@ class CallContext:
     def position(self) -> int:
         """Place of the call in that reply, from 0."""
         return int(self.key.rsplit(":", 2)[2])
+
+    @property
+    def traceparent(self) -> str:
+        """The span of the call, to be passed on as the header `traceparent` (W3C Trace Context). It is the same whether
+        somebody traces the run now, or exports it later."""
+        return traceparent(self.run_id, *self._began)
 
     @property
     def cancelled(self) -> bool:
@@ -360,6 +380,53 @@ class Journal(Protocol):
         ...
 
 
+class Saying(msgspec.Struct, frozen=True, tag="say"):
+    """Tell the model something."""
+
+    text: str
+    by: str = ""
+    """Who says it."""
+
+
+class Stopping(msgspec.Struct, frozen=True, tag="cancel"):
+    """Stop the run: `drain` lets what is running finish, `now` does not."""
+
+    mode: Literal["drain", "now"] = "now"
+    reason: str = ""
+    by: str = ""
+
+
+class Letter(msgspec.Struct, frozen=True):
+    """What a process that does not work on a run has to say to it."""
+
+    run_id: str
+    number: int
+    """Its number in the mailbox of the run: above those of the letters before it."""
+    at: float
+    what: Saying | Stopping
+
+
+@runtime_checkable
+class Mailbox(Protocol):
+    """What a journal also has where other processes can reach its runs. Both methods raise `JournalError` when the
+    store fails."""
+
+    def post(self, run_id: str, what: Saying | Stopping, *, at: float, above: int = 0) -> Letter:
+        """Put a letter into the mailbox of a run. It stays there as long as the run is in the journal.
+
+        Args:
+            above: What its number is above, at least: the last letter that the run has heard.
+
+        Raises:
+            RunNotFound: There is no such run.
+        """
+        ...
+
+    def letters(self, above: Mapping[str, int]) -> list[Letter]:
+        """The letters of these runs whose numbers are above what is stated for each, in order."""
+        ...
+
+
 class Clock(Protocol):
     """Time for a driver."""
 
@@ -396,6 +463,12 @@ class Observer(Protocol):
     """Sees what happens. It can never break or steer a run: its exceptions are counted, not raised.
 
     One that also has `on_delta(delta: Delta)` sees replies while they are written; only then is anything streamed.
+
+    One that also has `for_run(run_id: str, past: Iterable[AnyEvent]) -> Observer` gives each run an observer of its
+    own when the run is begun or taken up, and so can watch several at once. `past` is what happened in it before.
+
+    One that also has `around_call(ctx: CallContext) -> AbstractContextManager` is entered where the code of a tool
+    runs, in its thread or its task, and left when that has ended.
     """
 
     def on_event(self, event: AnyEvent) -> None:

@@ -82,7 +82,7 @@ def test_a_sound_journal_is_said_to_be_well_and_what_it_is(tenlines: Tenlines, t
     assert (done.code, done.err) == (0, "")
     facts = dict(line.split(maxsplit=1) for line in done.out.splitlines()[:-1])
     assert facts["journal"] == str(three)
-    assert facts["layout"] == "2"
+    assert facts["layout"] == str(migrations.LAYOUT)
     assert facts["runs"] == "3 runs, 0 open; 12 events"
     assert facts["log"] == "none waited"
     assert facts["size"].endswith("kB")
@@ -97,7 +97,7 @@ def test_for_programs_it_is_one_object(tenlines: Tenlines, three: Path) -> None:
     assert value.pop("free_disk_bytes") > 0
     assert value == {
         "journal": str(three),
-        "layout": 2,
+        "layout": migrations.LAYOUT,
         "layout_before": None,
         "bytes": size,
         "log_bytes": 0,
@@ -138,7 +138,7 @@ def test_an_older_layout_is_brought_up_and_that_is_said_once(tenlines: Tenlines,
         connection.execute("INSERT INTO runs VALUES (1, 'r1', 1.0, 'a', 'm', 'do it', 'open')")
     done = tenlines("doctor")
     assert done.code == 0
-    assert "layout      2, brought to it from layout 1 just now" in done.out
+    assert f"layout      {migrations.LAYOUT}, brought to it from layout 1 just now" in done.out
     assert "just now" not in tenlines("doctor").out
 
 
@@ -322,12 +322,12 @@ def test_a_directory_is_no_journal(tenlines: Tenlines, home: Path) -> None:
 
 
 def test_a_newer_journal_needs_a_newer_tenlines_and_no_recovery(tenlines: Tenlines, three: Path) -> None:
-    say(three, "PRAGMA user_version = 3")
+    say(three, f"PRAGMA user_version = {migrations.LAYOUT + 1}")
     done = tenlines("doctor")
     assert done.code == 4
     assert "upgrade tenlines" in done.err
     assert "--recover" not in done.err
-    assert "layout      3" in done.out
+    assert f"layout      {migrations.LAYOUT + 1}" in done.out
     done = tenlines("doctor", "--recover", "new.db")
     assert done.code == 4
     assert "upgrade tenlines" in done.err

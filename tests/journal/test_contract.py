@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from functools import partial
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from journal_world import PATIENCE_S, Store, live, log, put, said, start
+from journal_world import PATIENCE_S, Store, live, log, put, said, start, together
 
 from tenlines.core import codec
 from tenlines.core import events as ev
+from tenlines.core.outcomes import encodable
 from tenlines.core.transcript import Reply, Text, ToolCall, User
 from tenlines.errors import JournalConflict, JournalError, RunNotFound
 from tenlines.journal import rows
+from tenlines.journal.memory import MemoryJournal
+from tenlines.ports import Mailbox, Saying, Stopping
 
 # --- order and atomicity --------------------------------------------------------------------------------
 
@@ -305,6 +309,95 @@ def test_who_works_on_a_run_that_is_deleted_is_stopped(store: Store) -> None:
     with pytest.raises(JournalConflict):
         put(journal, "r1", said(3))
     assert journal.runs() == []
+
+
+# --- mailboxes ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def mailbox(store: Store) -> Any:
+    """A journal with a mailbox for `r1` and for `r2`."""
+    if store.name == "memory":
+        pytest.skip("memory has no mailbox: no other process can reach it")
+    journal = store.open()
+    for run_id in ("r1", "r2"):
+        put(journal, run_id, *log(run_id))
+    return journal
+
+
+def test_memory_has_no_mailbox() -> None:
+    assert not isinstance(MemoryJournal(), Mailbox)
+
+
+def test_letters_are_numbered_and_come_in_order_to_whom_they_were_posted(store: Store, mailbox: Any) -> None:
+    assert isinstance(mailbox, Mailbox)
+    posted = [
+        mailbox.post("r1", Saying("one", "ann"), at=5.0),
+        store.open().post("r1", Stopping("drain", "enough", "bob"), at=4.0),
+        mailbox.post("r2", Saying("two"), at=6.5),
+        mailbox.post("r1", Saying(""), at=7.0),
+    ]
+    assert [(letter.run_id, letter.number) for letter in posted] == [("r1", 1), ("r1", 2), ("r2", 1), ("r1", 3)]
+    other = store.open()
+    assert other.letters({"r1": 0}) == [posted[0], posted[1], posted[3]]
+    assert other.letters({"r2": 0, "r1": 2, "nobody": 0}) == [posted[3], posted[2]]
+    assert other.letters({"r1": 3, "r2": 1}) == other.letters({}) == []
+
+
+def test_a_number_is_above_every_letter_that_was_heard(mailbox: Any) -> None:
+    """Also where the letters did not come along: a run that was imported has heard some that are not here."""
+    assert mailbox.post("r1", Saying("x"), at=5.0, above=7).number == 8
+    assert mailbox.post("r1", Saying("x"), at=6.0, above=7).number == 9
+    assert mailbox.post("r1", Saying("x"), at=7.0, above=2).number == 10
+
+
+def test_a_letter_to_a_run_that_is_not_there_is_refused(mailbox: Any) -> None:
+    for name in ("nobody", "", "'; DROP TABLE letters; --"):
+        with pytest.raises(RunNotFound):
+            mailbox.post(name, Saying("x"), at=5.0)
+    for name in ("\udc80", "a\0b"):
+        with pytest.raises(JournalError):
+            mailbox.post(name, Saying("x"), at=5.0)
+
+
+def test_letters_that_are_posted_at_once_all_arrive(store: Store, mailbox: Any) -> None:
+    journals, ready = [store.open() for _ in range(6)], threading.Barrier(6)
+
+    def post(number: int) -> None:
+        ready.wait(PATIENCE_S)
+        for turn in range(5):
+            journals[number].post("r1", Saying(f"{number} {turn}"), at=5.0)
+
+    assert together([partial(post, number) for number in range(6)]) == []
+    letters = mailbox.letters({"r1": 0})
+    assert [letter.number for letter in letters] == list(range(1, 31))
+    assert {letter.what.text for letter in letters} == {f"{n} {turn}" for n in range(6) for turn in range(5)}
+    for number in range(6):  # those of one sender in the order in which they were sent
+        turns = [letter.what.text for letter in letters if letter.what.text.startswith(f"{number} ")]
+        assert turns == [f"{number} {turn}" for turn in range(5)]
+
+
+def test_letters_do_not_change_the_run(mailbox: Any) -> None:
+    before = (mailbox.runs(), list(mailbox.read("r1")))
+    mailbox.post("r1", Saying("x"), at=5.0)
+    assert (mailbox.runs(), list(mailbox.read("r1"))) == before
+    put(mailbox, "r1", said(3))  # its owner is not disturbed
+
+
+def test_letters_go_with_their_run(mailbox: Any) -> None:
+    for run_id in ("r1", "r2"):
+        mailbox.post(run_id, Saying("x"), at=5.0)
+    mailbox.delete(["r1"])
+    assert [letter.run_id for letter in mailbox.letters({"r1": 0, "r2": 0})] == ["r2"]
+    put(mailbox, "r1", *log("r1"))
+    assert mailbox.letters({"r1": 0}) == []
+
+
+def test_every_text_comes_back_from_a_mailbox(mailbox: Any) -> None:
+    for moment, text in enumerate(HOSTILE):
+        mailbox.post("r1", Saying(text, text[:50]), at=float(moment))
+    back = [letter.what.text for letter in mailbox.letters({"r1": 0})]
+    assert back == [encodable(text) for text in HOSTILE]
 
 
 # --- what stands in events ------------------------------------------------------------------------------

@@ -24,8 +24,10 @@ from tenlines.journal.recovery import recover
 from tenlines.journal.rows import digest_of
 from tenlines.journal.sqlite import SqliteJournal
 from tenlines.journal.summary import summarise
+from tenlines.ports import Saying
 
-OLD = Path(__file__).parent.parent / "vectors" / "journals" / "layout-1.db"
+JOURNALS = Path(__file__).parent.parent / "vectors" / "journals"
+OLD, BEFORE = JOURNALS / "layout-1.db", JOURNALS / "layout-2.db"
 
 
 @pytest.fixture
@@ -55,7 +57,7 @@ def test_the_events_of_an_older_file_are_the_same_and_proven(old: Path, journal:
     assert after["layout"] == [(LAYOUT,)]
     assert [row[:6] for row in after["events"]] == before["events"]
     assert all(digest_of(*row[:2], row[3], row[5]) == row[6] for row in after["events"])
-    assert set(after) == {"events", "runs", "blobs", "uses", "layout"}
+    assert set(after) == {"events", "runs", "blobs", "uses", "letters", "layout"}
     for run in journal.runs():
         bodies = [row[5] for row in before["events"] if row[0] == run.run_id]
         schemas = [row[3] for row in before["events"] if row[0] == run.run_id]
@@ -169,3 +171,41 @@ def test_an_older_file_is_recovered_like_a_new_one(old: Path, tmp_path: Path) ->
     report = recover(old, tmp_path / "new.db")
     assert report.whole == ("answeredrun1", "openrun33333")
     assert [(run.run_id, run.events) for run in report.damaged] == [("limitedrun22", 5)]
+
+
+# --- from the layout before -------------------------------------------------------------------------------
+
+
+def test_a_file_of_the_layout_before_gets_mailboxes_and_keeps_every_row(tmp_path: Path) -> None:
+    path = Path(shutil.copy(BEFORE, tmp_path / "journal.db"))
+    before = everything(BEFORE)
+    assert before.pop("layout") == [(2,)]
+    journal = SqliteJournal(path)
+    after = everything(path)
+    assert (after.pop("layout"), after.pop("letters")) == ([(LAYOUT,)], [])
+    assert after == before
+    assert [(run.run_id, run.status) for run in journal.runs()] == [
+        ("answeredrun1", "answered"),
+        ("talkedrun222", "cancelled"),
+        ("openrun33333", "open"),
+    ]
+    assert journal.runs() == [summarise(run.run_id, list(journal.read(run.run_id))) for run in journal.runs()]
+    assert journal.post("openrun33333", Saying("hello"), at=9.0).number == 1
+    assert list(journal.check()) == []
+    journal.close()
+
+
+def test_a_file_of_the_layout_before_is_recovered(tmp_path: Path) -> None:
+    path = Path(shutil.copy(BEFORE, tmp_path / "journal.db"))
+    assert set(recover(path, tmp_path / "new.db").whole) == {"answeredrun1", "talkedrun222", "openrun33333"}
+
+
+def test_letters_are_recovered_with_their_runs(tmp_path: Path) -> None:
+    journal = SqliteJournal(tmp_path / "journal.db")
+    put(journal, "r1", *log("r1"))
+    letters = [journal.post("r1", Saying(text), at=9.0) for text in ("one", "two")]
+    journal.close()
+    recover(tmp_path / "journal.db", tmp_path / "new.db")
+    saved = SqliteJournal(tmp_path / "new.db")
+    assert saved.letters({"r1": 0}) == letters
+    saved.close()

@@ -19,9 +19,10 @@ from postgres_server import PASSWORD, PostgresServer
 
 from tenlines.core import events as ev
 from tenlines.errors import JournalConflict, JournalDamaged, JournalError, JournalFormatError, RunNotFound
-from tenlines.journal import postgres
+from tenlines.journal import postgres, postgres_layout
 from tenlines.journal.postgres import PostgresJournal
 from tenlines.journal.postgres_layout import LAYOUT
+from tenlines.ports import Saying
 
 
 @pytest.fixture
@@ -67,6 +68,24 @@ def test_tables_of_a_newer_version_are_left_alone(journal: PostgresJournal, post
     run(postgres_address, f"UPDATE tenlines_layout SET version = {LAYOUT + 1}")
     with pytest.raises(JournalFormatError, match=rf"layout {LAYOUT + 1}, this one knows {LAYOUT}\): upgrade tenlines"):
         PostgresJournal(postgres_address)
+
+
+def test_tables_of_the_layout_before_get_mailboxes_and_keep_every_row(
+    postgres_address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as then:
+        then.setattr(postgres_layout, "MIGRATIONS", postgres_layout.MIGRATIONS[:1])
+        then.setattr(postgres_layout, "LAYOUT", 1)
+        before = PostgresJournal(postgres_address)
+        put(before, "r1", *log("r1", 5))
+        lines, events = before.runs(), list(before.read("r1"))
+        before.close()
+    after = PostgresJournal(postgres_address)
+    assert (after.runs(), list(after.read("r1"))) == (lines, events)
+    assert after.letters({"r1": 0}) == []
+    assert after.post("r1", Saying("hello"), at=9.0).number == 1
+    assert run(postgres_address, "SELECT version FROM tenlines_layout") == [(LAYOUT,)]
+    after.close()
 
 
 def test_each_schema_is_a_journal_of_its_own(postgres_server: PostgresServer) -> None:
@@ -175,7 +194,7 @@ def test_text_without_a_place_in_a_column_is_shown_in_another_way_and_kept_as_it
 
 
 def test_much_text_goes_in_several_statements(journal: PostgresJournal, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(postgres, "MOST_BYTES", 10_000)
+    monkeypatch.setattr(postgres, "MOST_BYTES", 12_000)
     batches = [postgres.Batch(f"r{number}", log(f"r{number}", 30)) for number in range(20)]
     assert [len(group) for group in postgres._groups(batches)] == [3] * 6 + [2]
     journal._write(batches)

@@ -17,6 +17,7 @@ from tenlines.core.events import AnyEvent
 from tenlines.errors import JournalDamaged, JournalError
 from tenlines.journal.recovery import recover
 from tenlines.journal.sqlite import SqliteJournal
+from tenlines.ports import Saying
 
 PAGE = 512
 """Small pages, so that a small file has many."""
@@ -309,3 +310,18 @@ def test_a_file_that_is_no_journal_gives_an_empty_one(tmp_path: Path) -> None:
     (tmp_path / "bad.db").write_bytes(b"no database, but long enough to look like one " * 50)
     report = recover(tmp_path / "bad.db", tmp_path / "new.db")
     assert (report.whole, report.damaged) == ((), ())
+
+
+def test_letters_that_cannot_be_read_or_have_no_run_are_found_and_keep_nobody_from_the_others(tmp_path: Path) -> None:
+    journal = SqliteJournal(tmp_path / "j.db")
+    put(journal, "r1", *log("r1"))
+    posted = [journal.post("r1", Saying(text), at=9.0) for text in ("one", "two", "three")]
+    with contextlib.closing(sqlite3.connect(tmp_path / "j.db", isolation_level=None)) as connection:
+        connection.execute("UPDATE letters SET body = '{' WHERE number = 2")
+        connection.execute("""INSERT INTO letters VALUES ('gone', 1, 2.0, '{"type":"say","text":"x"}')""")
+    assert journal.letters({"r1": 0}) == [posted[0], posted[2]]
+    assert [(one.run_id, one.what, one.is_fatal) for one in journal.check()] == [
+        ("", "1 letters are kept although their runs are not there", False),
+        ("r1", "letter 2 to it cannot be read, and is never delivered", False),
+    ]
+    journal.close()

@@ -74,6 +74,15 @@ INSERT INTO runs
 DROP TABLE events_1;
 DROP TABLE runs_1
 """
+_THIRD = """
+CREATE TABLE letters (
+    run_id TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    at     REAL NOT NULL,
+    body   TEXT NOT NULL,
+    PRIMARY KEY (run_id, number)
+) WITHOUT ROWID
+"""
 
 
 def _first(connection: sqlite3.Connection) -> None:
@@ -90,7 +99,12 @@ def _second(connection: sqlite3.Connection) -> None:
     _run(connection, _SECOND)
 
 
-STEPS: tuple[Callable[[sqlite3.Connection], None], ...] = (_first, _second)
+def _third(connection: sqlite3.Connection) -> None:
+    """Each run has a mailbox."""
+    _run(connection, _THIRD)
+
+
+STEPS: tuple[Callable[[sqlite3.Connection], None], ...] = (_first, _second, _third)
 """Number n brings the tables from layout n to n + 1. Never changed once released: a change is one more at the end."""
 LAYOUT = len(STEPS)
 """Version of the tables, kept in `PRAGMA user_version`."""

@@ -8,7 +8,7 @@ One statement is one transaction and one exchange with the server.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -16,12 +16,14 @@ import msgspec
 from tenlines.core.events import AnyEvent
 from tenlines.core.outcomes import encodable
 from tenlines.errors import JournalDamaged, JournalError, RunNotFound
+from tenlines.journal import postgres_letters as mailbox
+from tenlines.journal.letters import letters_of, written
 from tenlines.journal.postgres_layout import migrate
 from tenlines.journal.postgres_link import Connection, Link, PostgresError, in_a_line, passes
 from tenlines.journal.rows import Blobs, Row, check_blob, contiguous, event_of
 from tenlines.journal.summary import expected_events, summary_of
 from tenlines.journal.writer import Batch, WrittenInGroups, conflict_of
-from tenlines.ports import RunSummary
+from tenlines.ports import Letter, RunSummary, Saying, Stopping
 
 MOST_BYTES = 16 * 1024 * 1024
 """Of text in one statement; one batch may be larger."""
@@ -231,6 +233,33 @@ class PostgresJournal(WrittenInGroups):
             raise self._link.failure("written", error) from error
         return len(gone)
 
+    def post(self, run_id: str, what: Saying | Stopping, *, at: float, above: int = 0) -> Letter:
+        """Put a letter into the mailbox of a run.
+
+        Raises:
+            RunNotFound: There is no such run.
+        """
+        body = written(what)
+
+        def attempt() -> int | None:
+            with self._link.reader() as connection, connection.transaction():
+                return mailbox.post(connection, run_id, body, at, above)
+
+        try:
+            number = self._link.patiently(attempt)
+        except (PostgresError, UnicodeError) as error:
+            raise self._link.failure("written", error) from error
+        if number is None:
+            raise self._not_found(run_id)
+        return Letter(run_id, number, at, what)
+
+    def letters(self, above: Mapping[str, int]) -> list[Letter]:
+        """The letters of these runs whose numbers are above what is stated for each, in order."""
+        return letters_of(self._ask(mailbox.LETTERS, (list(above), list(above.values()))))
+
+    def _not_found(self, run_id: str) -> RunNotFound:
+        return RunNotFound(f"there is no run {run_id!r} in {self._link.label}; `tenlines runs` lists them")
+
     def _events(self, run_id: str, from_seq: int, rows: Sequence[Row], count: int) -> Iterator[AnyEvent]:
         """Each chunk is what stood there at one moment, so the last one and the count of that moment must agree."""
         is_last = False
@@ -257,7 +286,7 @@ class PostgresJournal(WrittenInGroups):
         found = self._ask(_READ, (from_seq, CHUNK, run_id))
         if not found:
             self._check_strays(run_id)
-            raise RunNotFound(f"there is no run {run_id!r} in {self._link.label}; `tenlines runs` lists them")
+            raise self._not_found(run_id)
         rows = [Row._make((*fields, tuple(blobs))) for _, *fields, blobs in found if blobs is not None]
         return rows, found[0][0]
 

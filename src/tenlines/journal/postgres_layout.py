@@ -44,6 +44,15 @@ MIGRATIONS = (
     CREATE UNIQUE INDEX tenlines_turns ON tenlines_runs (session, turn) WHERE session <> '';
     CREATE INDEX tenlines_status ON tenlines_runs (status, number);
     """,
+    """
+    CREATE TABLE tenlines_letters (
+        run_id text COLLATE "C" NOT NULL REFERENCES tenlines_runs (run_id) ON DELETE CASCADE,
+        number bigint NOT NULL,
+        at     double precision NOT NULL,
+        body   text NOT NULL,
+        PRIMARY KEY (run_id, number)
+    );
+    """,
 )
 """Each brings the tables to the next layout. Never changed once released: a change is one more at the end.
 

@@ -26,6 +26,7 @@ from tenlines.core import codec
 from tenlines.core.events import AnyEvent, RunStarted
 from tenlines.errors import JournalDamaged, JournalError, JournalFormatError
 from tenlines.journal import sqlite_tables as tables
+from tenlines.journal.letters import letters_of
 from tenlines.journal.migrations import migrate
 from tenlines.journal.rows import Blobs, Row, contiguous, event_of, parted
 from tenlines.journal.sqlite_errors import journal_error
@@ -141,6 +142,7 @@ def _copy(connection: sqlite3.Connection, source: _Source, run_id: str, *, may_g
         tables.insert_run(connection, line, rows, blobs)
     except sqlite3.IntegrityError as error:
         raise JournalDamaged(f"run {run_id} cannot stand beside the others: {error}") from error
+    connection.executemany("INSERT OR IGNORE INTO letters VALUES (?, ?, ?, ?)", source.letters(run_id))
 
 
 def _keep(sources: Sequence[_Source], run_id: str, why: str, into: Path) -> DamagedRun:
@@ -270,6 +272,11 @@ class _Source:
             except (sqlite3.Error, JournalDamaged):
                 continue
         return found
+
+    def letters(self, run_id: str) -> list[tuple[Any, ...]]:
+        """Those to it that can be read. A file of layout 2 has none."""
+        found = self._ask("SELECT run_id, number, at, body FROM letters WHERE run_id = ? ORDER BY number", run_id)
+        return [row for row in found if letters_of([row])]
 
     def _event_runs(self) -> Iterator[tuple[Any, ...]]:
         """The runs that have events, from the first on and from the last back."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -10,15 +10,17 @@ import msgspec
 from tenlines.core.events import AnyEvent
 from tenlines.core.outcomes import encodable
 from tenlines.errors import ConfigError, JournalDamaged, JournalError, RunNotFound
+from tenlines.journal import sqlite_letters as mailbox
 from tenlines.journal import sqlite_tables as tables
 from tenlines.journal.integrity import Finding, Watch, check_runs, unwatched
+from tenlines.journal.letters import letters_of, written
 from tenlines.journal.rows import Row, contiguous, event_of
 from tenlines.journal.sqlite_check import check_tables
 from tenlines.journal.sqlite_errors import is_locked
 from tenlines.journal.sqlite_file import Durability, SqliteFile
 from tenlines.journal.summary import expected_events
 from tenlines.journal.writer import Batch, WrittenInGroups
-from tenlines.ports import RunSummary
+from tenlines.ports import Letter, RunSummary, Saying, Stopping
 
 _AT_ONCE = 1000
 """Events that are fetched with one statement, so that a long run is never held as a whole."""
@@ -81,6 +83,23 @@ class SqliteJournal(WrittenInGroups):
         with self._file.errors("written"), self._writing:
             wanted = expected_events(runs).items()
             return sum(tables.delete(self._file.writer(), run_id, events) for run_id, events in wanted)
+
+    def post(self, run_id: str, what: Saying | Stopping, *, at: float, above: int = 0) -> Letter:
+        """Put a letter into the mailbox of a run.
+
+        Raises:
+            RunNotFound: There is no such run.
+        """
+        with self._file.errors("written"), self._writing:
+            number = mailbox.post(self._file.writer(), run_id, written(what), at, above)
+        if number is None:
+            raise self._not_found(run_id)
+        return Letter(run_id, number, at, what)
+
+    def letters(self, above: Mapping[str, int]) -> list[Letter]:
+        """The letters of these runs whose numbers are above what is stated for each, in order."""
+        with self._file.errors("read"), self._file.reader() as connection:
+            return letters_of(mailbox.letters(connection, above))
 
     def check(self, *, deep: bool = True, watch: Watch = unwatched) -> Iterator[Finding]:
         """Look for damage. Nothing is changed, and nothing is raised for what is found.
@@ -157,7 +176,7 @@ class SqliteJournal(WrittenInGroups):
         with self._file.errors("read"), self._file.reader() as connection:
             by_line, by_events = tables.count(connection, known)
         if known != run_id or (by_line is None and not by_events):
-            raise RunNotFound(f"there is no run {run_id!r} in {self.path}; `tenlines runs` lists them")
+            raise self._not_found(run_id)
         if by_line != by_events:
             said = "has no line in the list of runs" if by_line is None else f"is said to have {by_line!r} events"
             raise JournalDamaged(
@@ -165,6 +184,9 @@ class SqliteJournal(WrittenInGroups):
                 "`tenlines doctor` says what can still be read"
             )
         return by_events
+
+    def _not_found(self, run_id: str) -> RunNotFound:
+        return RunNotFound(f"there is no run {run_id!r} in {self.path}; `tenlines runs` lists them")
 
     def _events(self, run_id: str, first: int, count: int) -> Iterator[AnyEvent]:
         try:

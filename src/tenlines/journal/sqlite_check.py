@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from tenlines.errors import JournalDamaged
 from tenlines.journal import sqlite_tables as tables
 from tenlines.journal.integrity import Finding
+from tenlines.journal.letters import letters_of
 from tenlines.journal.rows import check_blob, parted
 
 _EVENT_RUNS = """
@@ -59,6 +60,16 @@ def check_blobs(connection: sqlite3.Connection) -> Iterator[Finding]:
         yield Finding("", f"{unused} texts out of line are kept although no run needs them", False)
 
 
+def check_letters(connection: sqlite3.Connection) -> Iterator[Finding]:
+    """Whether each letter can be read, and is one to a run that is there."""
+    strays = connection.execute("SELECT count(*) FROM letters WHERE run_id NOT IN (SELECT run_id FROM runs)").fetchone()
+    if strays[0]:
+        yield Finding("", f"{strays[0]} letters are kept although their runs are not there", False)
+    for row in connection.execute("SELECT run_id, number, at, body FROM letters ORDER BY run_id, number"):
+        if not letters_of([row]):
+            yield Finding(str(row[0]), f"letter {row[1]} to it cannot be read, and is never delivered", False)
+
+
 def check_tables(connection: sqlite3.Connection, deep: bool) -> list[Finding]:
     """All of it, as it is at one moment, but for what each event says.
 
@@ -68,6 +79,6 @@ def check_tables(connection: sqlite3.Connection, deep: bool) -> list[Finding]:
     connection.execute("BEGIN")
     try:
         found = [*check_pages(connection, deep), *check_counts(connection)]
-        return [*found, *check_blobs(connection)] if deep else found
+        return [*found, *check_blobs(connection), *check_letters(connection)] if deep else found
     finally:
         connection.execute("ROLLBACK")

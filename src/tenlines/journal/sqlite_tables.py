@@ -136,6 +136,7 @@ def delete(connection: sqlite3.Connection, run_id: str, events: int | None) -> b
             connection.execute("ROLLBACK")
             return False
         connection.execute("DELETE FROM events WHERE run_id = ?", (run_id,))
+        connection.execute("DELETE FROM letters WHERE run_id = ?", (run_id,))
         connection.executemany("DELETE FROM uses WHERE digest = ? AND run_id = ?", [(*one, run_id) for one in names])
         unused = "DELETE FROM blobs WHERE digest = ?1 AND NOT EXISTS (SELECT 1 FROM uses WHERE digest = ?1)"
         connection.executemany(unused, names)
