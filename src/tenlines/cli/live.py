@@ -80,6 +80,7 @@ class LiveView:
     def on_event(self, event: ev.AnyEvent) -> None:
         """Draw an event."""
         remarks = self.story.take(event)
+        event = self.story.redaction.of(event)
         match event:
             case ev.RunStarted():
                 self._started(event)

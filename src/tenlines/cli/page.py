@@ -32,8 +32,8 @@ class Page:
         self.console, self.story, self.full, self.journal = console, story, full, journal
         self.signs = signs(console)
 
-    def whole(self) -> None:
-        """The head, everything that happened, the end."""
+    def whole(self) -> bool:
+        """The head, everything that happened, the end. There is always something."""
         self._head()
         for item in self.story.items:
             if isinstance(item, StepView):
@@ -41,7 +41,8 @@ class Page:
                 self._step(item)
             else:
                 self._remark(item)
-        self._end()
+        self.end()
+        return True
 
     def step(self, number: int) -> bool:
         """One step; False when there is none of this number."""
@@ -49,6 +50,24 @@ class Page:
         for one in found:
             self._step(one)
         return bool(found)
+
+    def calls(self, number: int | None) -> bool:
+        """The calls alone, of one step or of all; False when there is no such step."""
+        steps = [one for one in self.story.items if isinstance(one, StepView) and number in (None, one.number)]
+        views = [view for step in steps for view in step.calls]
+        for view in views:
+            took = "" if view.seconds is None else words.duration(view.seconds)
+            style = lines.OUTCOME_STYLE.get(view.outcome, "yellow")
+            line = (
+                Text().append(f"{view.place:<6}").append(f"{view.standing:<18}", style).append(f"{took:>12}  ", "dim")
+            )
+            line.append(words.call(view.name, view.arguments, full=self.full), "cyan")
+            if view.outcome:
+                line.append(f" {self.signs.back} {one_line(view.text, 400) or '(nothing)'}", "dim")
+            self._line(line)
+        if not views and (steps or number is None):
+            self._line(Text("no calls", "dim"))
+        return bool(steps) or number is None
 
     # --- the head -----------------------------------------------------------------------------------
 
@@ -141,7 +160,14 @@ class Page:
 
     # --- the end ------------------------------------------------------------------------------------
 
-    def _end(self) -> None:
+    def answer(self) -> None:
+        """The answer, where there is one, whole."""
+        if self.story.end is not None and self.story.end.answer is not None:
+            self.console.print()
+            self._line(Text(clean(self.story.end.answer)), wrap=True)
+
+    def end(self) -> None:
+        """How it ended, or that it has not; what it used."""
         result, state = self.story.result(), self.story.machine.state
         self.console.print()
         if self.story.end is None:
