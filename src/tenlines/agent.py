@@ -41,6 +41,7 @@ from tenlines.ports import CallContext, Clock, Delta, Journal, Model, Observer, 
 from tenlines.tools.load import as_tools
 from tenlines.tools.policy import as_policy, settle
 from tenlines.tools.reading import ReadResult
+from tenlines.trace.ambient import surrounding
 from tenlines.wire.plain import read_history, read_messages
 
 History: TypeAlias = Iterable[Message | Mapping[str, Any]]
@@ -340,6 +341,7 @@ class Agent:
             "owner": new_owner(),
             "counting": prior.counting,
             "changed": "" if before is None else _change(before, self.model.name, history.messages, specs),
+            "traceparent": surrounding(),
             **place,
         }
         parts = self._parts(machine, run_id, control, (Draft(ev.RunStarted, start),), tools)
@@ -575,7 +577,7 @@ class _Serving:
     def __init__(self, under: CallContext | None, limits: Limits) -> None:
         self._under = under
         self.limits = limits if under is None else under.set_aside(limits)
-        self.place = {} if under is None else {"parent": under.key}
+        self.place = {} if under is None else {"parent": under.key, "traceparent": under.traceparent}
         self.parts: Parts | None = None
         """The run, as soon as there is one."""
 

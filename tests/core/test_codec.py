@@ -145,7 +145,12 @@ OF_LETTERS: tuple[ev.AnyEvent, ...] = (
 )
 """What the fifth format brought: new fields of two kinds."""
 
-ONE_OF_EACH = (*OF_THE_FOURTH_FORMAT, *OF_LETTERS)
+SURROUNDED = msgspec.structs.replace(
+    STARTED, seq=36, traceparent="00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+)
+"""What it also brought: a new field of one more."""
+
+ONE_OF_EACH = (*OF_THE_FOURTH_FORMAT, *OF_LETTERS, SURROUNDED)
 
 
 @pytest.mark.parametrize("event", ONE_OF_EACH, ids=lambda event: type(event).__name__)

@@ -136,6 +136,8 @@ class RunStarted(Event, frozen=True, kw_only=True, tag=True):
     counting: Counting = Counting()
     changed: str = ""
     """What of the beginning of its requests is not as it was in the run of its session before it."""
+    traceparent: str = ""
+    """The span that surrounds it, as W3C Trace Context names it, or ""."""
 
 
 class RunResumed(Event, frozen=True, kw_only=True, tag=True):

@@ -101,7 +101,7 @@ class _Driver(Bookkeeping):
     # --- the model ----------------------------------------------------------------------------------
 
     def call_model(self, effect: CallModel) -> AsyncIterator[Draft]:
-        return self._ask_model(drafts.step_started(effect), effect, self.recorder.on_delta, self.replied)
+        return self._ask_model(drafts.step_started(effect), effect, self.recorder.watchers.on_delta, self.replied)
 
     def summarise(self, effect: Summarise) -> AsyncIterator[Draft]:
         return self._ask_model(drafts.summary_started(effect), effect.request, None, self.summarised)

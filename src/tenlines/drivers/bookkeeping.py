@@ -21,7 +21,7 @@ from tenlines.drivers import drafts
 from tenlines.drivers.drafts import Draft, Ended, Running
 from tenlines.drivers.recorder import Parts, Recorder
 from tenlines.errors import JournalError
-from tenlines.ports import Bound, CallContext, CarefulTool, GuardedCall, Invalid
+from tenlines.ports import Began, Bound, CallContext, CarefulTool, GuardedCall, Invalid
 
 
 class Foreign(NamedTuple):
@@ -91,14 +91,16 @@ class Bookkeeping(ABC):
                 yield drafts.invalid(call, bound.text)
                 continue
             yield drafts.call_started(call)
-            ctx = CallContext(call.key, call.name, drafts.deadline_of(tool, now, effect.deadline_at), call.allowance)
+            deadline = drafts.deadline_of(tool, now, effect.deadline_at)
+            ctx = CallContext(call.key, call.name, deadline, call.allowance, self.began())
             self.prepared.append((Running(call, tool, ctx, now, bound.remarks, drafts.nothing), bound))
 
     def launch(self) -> None:
         """Start what was prepared, once its intents are durable."""
         for running, bound in self.prepared:
-            key = running.call.key
-            stop = self.begin(key, partial(running.tool.call, bound, running.ctx), running.tool.is_async)
+            key, is_async = running.call.key, running.tool.is_async
+            work = self.recorder.watchers.around(partial(running.tool.call, bound, running.ctx), running.ctx, is_async)
+            stop = self.begin(key, work, is_async)
             self.running[key] = running._replace(stop=stop)
         self.prepared.clear()
 
@@ -127,12 +129,18 @@ class Bookkeeping(ABC):
     def about_undoing(self, effect: UndoCall) -> Foreign:
         """The compensation of a call."""
         tool, ctx = self._careful(effect.call)
-        work = partial(tool.undo, effect.call.arguments, effect.result, ctx)
+        undo = partial(tool.undo, effect.call.arguments, effect.result, ctx)
+        work = self.recorder.watchers.around(undo, ctx, is_async=False)
         return Foreign(f"undo:{effect.call.key}", work, ctx.deadline_at)
 
     def _careful(self, call: RunnableCall) -> tuple[CarefulTool, CallContext]:
         tool, now = cast(CarefulTool, self.parts.tools[call.name]), self.parts.clock.now()
-        return tool, CallContext(call.key, call.name, drafts.deadline_of(tool, now, None))
+        return tool, CallContext(call.key, call.name, drafts.deadline_of(tool, now, None), began=self.began())
+
+    def began(self) -> Began:
+        """What the last event began."""
+        state = self.parts.machine.state
+        return Began(state.seq, state.start.traceparent if state.start is not None else "")
 
     def hands_back(self, effect: RunTools, limits: Limits, waiting: Collection[RunnableCall]) -> bool:
         """Whether calls that wait for a place go back to the machine, which says what becomes of them now."""

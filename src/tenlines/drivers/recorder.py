@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import logging
-import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import takewhile
 from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
 from tenlines.core import events as ev
 from tenlines.core.effects import Finish, RunTools
+from tenlines.core.events import AnyEvent
 from tenlines.core.machine import Machine
 from tenlines.core.replay import fold
 from tenlines.core.result import RunResult
@@ -18,15 +19,14 @@ from tenlines.core.state import Phase
 from tenlines.drivers import drafts
 from tenlines.drivers.control import Control
 from tenlines.drivers.drafts import Draft
+from tenlines.drivers.watching import Watchers
 from tenlines.errors import InternalError, InvalidEvent, JournalDamaged, JournalError
 from tenlines.ports import (
     Ask,
     Clock,
-    Delta,
     GuardedCall,
     Journal,
     Observer,
-    OnDelta,
     Session,
     ToolPort,
     Verdict,
@@ -70,12 +70,7 @@ class Recorder:
         self.parts = parts
         self.machine, self.now = parts.machine, parts.clock.now
         self._append, self._run_id = parts.journal.append, parts.run_id
-        self._observers = tuple(parts.observers)
-        self.observer_errors = 0
-        self._failures: set[tuple[int, str]] = set()
-        """Who failed with what: each is logged once, however often it comes."""
-        self.on_delta = self._watched()
-        """Where pieces of a reply go; None when nobody watches, so that nothing is streamed for nobody."""
+        self.watchers = Watchers(parts.observers, parts.run_id, self._past)
 
     def open(self) -> None:
         """Record how the run begins or goes on. It is made durable with the first intent to act."""
@@ -112,8 +107,7 @@ class Recorder:
         except InvalidEvent as error:
             raise InternalError(f"the driver reported what cannot be: {error}") from error
         self._append(self._run_id, event)
-        for observer in self._observers:
-            self._show(observer.on_event, event)
+        self.watchers.show(event)
 
     @property
     def is_between(self) -> bool:
@@ -162,7 +156,7 @@ class Recorder:
 
     def result(self) -> RunResult:
         """The run as it stands."""
-        return msgspec.structs.replace(self.machine.result(), observer_errors=self.observer_errors)
+        return msgspec.structs.replace(self.machine.result(), observer_errors=self.watchers.errors)
 
     def failed(self, error: JournalError) -> RunResult:
         """The result of a run that had to stop because its journal failed."""
@@ -176,26 +170,12 @@ class Recorder:
             partial_answer=so_far.partial_answer or so_far.answer,
         )
 
-    def _watched(self) -> OnDelta | None:
-        shows: list[OnDelta] = [observer.on_delta for observer in self._observers if hasattr(observer, "on_delta")]
-        if not shows:
-            return None
-
-        def show(delta: Delta) -> None:
-            for one in shows:
-                self._show(one, delta)
-
-        return show
-
-    def _show(self, show: Callable[[Any], None], what: Any) -> None:
-        try:
-            show(what)
-        except Exception as error:  # noqa: BLE001  # an observer is foreign code; it can never break a run
-            self.observer_errors += 1
-            failure = (id(getattr(show, "__self__", show)), "".join(traceback.format_exception_only(error)))
-            if failure not in self._failures:
-                self._failures.add(failure)
-                _log.warning("an observer failed; the run goes on", exc_info=True)
+    def _past(self) -> Iterator[AnyEvent]:
+        """What happened in the run before it came to this process."""
+        seen = self.machine.state.seq
+        return (
+            takewhile(lambda event: event.seq <= seen, self.parts.journal.read(self._run_id)) if seen >= 0 else iter(())
+        )
 
 
 def machine_of(journal: Journal, run_id: str) -> Machine:

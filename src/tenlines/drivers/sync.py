@@ -108,7 +108,7 @@ class _Driver(Bookkeeping):
     # --- the model ----------------------------------------------------------------------------------
 
     def call_model(self, effect: CallModel) -> Iterator[Draft]:
-        return self._ask_model(drafts.step_started(effect), effect, self.recorder.on_delta, self.replied)
+        return self._ask_model(drafts.step_started(effect), effect, self.recorder.watchers.on_delta, self.replied)
 
     def summarise(self, effect: Summarise) -> Iterator[Draft]:
         return self._ask_model(drafts.summary_started(effect), effect.request, None, self.summarised)
@@ -170,9 +170,11 @@ class _Driver(Bookkeeping):
             yield drafts.invalid(call, bound.text)
             return
         yield drafts.call_started(call)
+        began = self.began()
         self.recorder.commit()
-        ctx = CallContext(call.key, call.name, None, call.allowance)
-        end = drafts.attempt(copy_context().run, tool.call, bound, ctx)
+        ctx = CallContext(call.key, call.name, None, call.allowance, began)
+        work = self.recorder.watchers.around(partial(tool.call, bound, ctx), ctx, is_async=False)
+        end = drafts.attempt(copy_context().run, work)
         if isinstance(end.error, KeyboardInterrupt):
             raise end.error
         yield drafts.ended(tool, call, end, bound.remarks, ctx.spent)
