@@ -41,6 +41,7 @@ from tenlines.ports import CallContext, Clock, Delta, Journal, Model, Observer, 
 from tenlines.tools.load import as_tools
 from tenlines.tools.policy import as_policy, settle
 from tenlines.tools.reading import ReadResult
+from tenlines.trace import logs
 from tenlines.trace.ambient import surrounding
 from tenlines.wire.plain import read_history, read_messages
 
@@ -345,7 +346,7 @@ class Agent:
             **place,
         }
         parts = self._parts(machine, run_id, control, (Draft(ev.RunStarted, start),), tools)
-        return parts._replace(observers=(*self.observers, *watchers))
+        return parts._replace(observers=(*parts.observers, *watchers))
 
     def _limits(self, stated: Limits | None) -> Limits:
         """The limits of one run."""
@@ -437,7 +438,7 @@ class Agent:
             tools,
             self.journal,
             self.clock,
-            self.observers,
+            (*self.observers, *logs.wanted()),
             control,
             opening,
             partial(settle, self.policy),
