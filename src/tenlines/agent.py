@@ -29,7 +29,9 @@ from tenlines.core.transcript import Message, Part, System, User
 from tenlines.drivers import aio, decisions, sync
 from tenlines.drivers.control import Control
 from tenlines.drivers.decisions import Decision
+from tenlines.drivers.delivery import hearing
 from tenlines.drivers.drafts import Draft
+from tenlines.drivers.letters import draft_of, waiting
 from tenlines.drivers.recorder import Parts, machine_of
 from tenlines.drivers.threads import in_thread
 from tenlines.errors import ConfigError, stopped
@@ -385,7 +387,8 @@ class Agent:
             return self._parts(machine, run_id, control, (), tools)
         chosen = self._past.informed(Compaction() if compaction is True else compaction or None)
         raised = () if limits is None else (Draft(ev.LimitsRaised, {"limits": limits}),)
-        return self._parts(machine, run_id, control, (self._taking_up(tools, chosen), *raised), tools)
+        unheard = map(draft_of, waiting(self.journal, run_id, state.mail))
+        return self._parts(machine, run_id, control, (self._taking_up(tools, chosen), *raised, *unheard), tools)
 
     def _reopened(self, run_id: str) -> tuple[Machine, dict[str, ToolPort]]:
         """A run of the journal, and the tools that it has now."""
@@ -439,7 +442,7 @@ class Agent:
             self.journal,
             self.clock,
             (*self.observers, *logs.wanted()),
-            control,
+            hearing(control, self.journal),
             opening,
             partial(settle, self.policy),
         )

@@ -30,6 +30,7 @@ from tenlines.core.effects import (
 from tenlines.core.result import RunResult
 from tenlines.drivers import drafts
 from tenlines.drivers.bookkeeping import Bookkeeping, Foreign
+from tenlines.drivers.delivery import delivered
 from tenlines.drivers.drafts import Draft, Ended
 from tenlines.drivers.recorder import Parts
 from tenlines.drivers.threads import in_thread, workers
@@ -50,9 +51,10 @@ async def drive(parts: Parts) -> RunResult:
     recorder = driver.recorder
     try:
         recorder.open()
-        while not isinstance(effect := driver.next(), Finish):
-            async for happened in driver.perform(effect):
-                recorder.record(happened)
+        with delivered(parts):
+            while not isinstance(effect := driver.next(), Finish):
+                async for happened in driver.perform(effect):
+                    recorder.record(happened)
         recorder.end(effect)
         await recorder.acommit()
     except JournalError as error:

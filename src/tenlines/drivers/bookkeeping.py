@@ -69,7 +69,7 @@ class Bookkeeping(ABC):
 
     def heard(self) -> Iterator[Draft]:
         """What people said since the last time."""
-        if self.control is not None and not self.recorder.is_ended:
+        if self.control is not None and self.control.pending and not self.recorder.is_ended:
             yield from self.control.take()
 
     def replied(self, effect: CallModel, end: Ended) -> Draft:

@@ -15,10 +15,15 @@ from tenlines.drivers.drafts import Draft
 class Control:
     """A hand on a run that is under way. Safe to use from any thread.
 
-    Give one to `Agent.run`, `run_sync` or `resume`, or take the `Run` that `Agent.stream` returns.
+    Give one to `Agent.run`, `run_sync` or `resume`, or take the `Run` that `Agent.stream` returns. One run at a time.
+
+    Args:
+        interrupts: Whether it can stop a request or a call that blocks: such work is then done in a thread of its own.
+            If not, it is heard when that has ended.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, interrupts: bool = True) -> None:
+        self.interrupts = interrupts
         self._inbox: deque[Draft] = deque()
         self._wakers: list[Callable[[], None]] = []
         self.woken = threading.Event()
@@ -35,6 +40,15 @@ class Control:
     def raise_limits(self, limits: Limits) -> None:
         """Set the limits that hold from now on."""
         self._post(Draft(ev.LimitsRaised, {"limits": limits}))
+
+    def deliver(self, letter: Draft) -> None:
+        """For delivery: what another process has to say, as it comes out of the mailbox of the run."""
+        self._post(letter)
+
+    def forget_letters(self) -> None:
+        """For delivery: the run is over. What it has not heard is still in its mailbox, and not here any more."""
+        if self.pending:
+            self._inbox.extend(draft for draft in self.take() if not draft.fields.get("mail"))
 
     @property
     def pending(self) -> bool:

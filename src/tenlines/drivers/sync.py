@@ -33,6 +33,7 @@ from tenlines.core.effects import (
 from tenlines.core.result import RunResult
 from tenlines.drivers import drafts
 from tenlines.drivers.bookkeeping import Bookkeeping, Foreign
+from tenlines.drivers.delivery import delivered
 from tenlines.drivers.drafts import Draft, Ended
 from tenlines.drivers.recorder import Parts
 from tenlines.drivers.threads import loop_thread, workers
@@ -50,9 +51,10 @@ def drive(parts: Parts) -> RunResult:
     recorder = driver.recorder
     try:
         recorder.open()
-        while not isinstance(effect := driver.next(), Finish):
-            for happened in driver.perform(effect):
-                recorder.record(happened)
+        with delivered(parts):
+            while not isinstance(effect := driver.next(), Finish):
+                for happened in driver.perform(effect):
+                    recorder.record(happened)
         recorder.end(effect)
         recorder.commit()
     except JournalError as error:
@@ -82,6 +84,7 @@ class _Driver(Bookkeeping):
         self.arrivals: SimpleQueue[_Arrival | Delta] = SimpleQueue()
         if self.control is not None:
             self.control.wake_with(partial(self.arrivals.put, _WOKEN))
+        self._is_interruptible = self.control is not None and self.control.interrupts
 
     def perform(self, effect: Effect) -> Iterator[Draft]:
         """Do one effect; what happened comes out as soon as it has."""
@@ -120,7 +123,7 @@ class _Driver(Bookkeeping):
         request was cancelled: the machine has settled it."""
         yield intent
         self.recorder.commit()
-        if request.deadline_at is None and self.control is None:
+        if request.deadline_at is None and not self._is_interruptible:
             yield ended(request, drafts.attempt(self.parts.session.complete, request, on_delta))
             return
         key = f"model:{self.parts.machine.state.seq}"
@@ -160,7 +163,7 @@ class _Driver(Bookkeeping):
     def _may_run_here(self, effect: RunTools) -> bool:
         tool = self.parts.tools[effect.calls[0].name]
         bounded = effect.deadline_at is not None or tool.spec.timeout_s is not None
-        return not bounded and not tool.is_async and self.control is None
+        return not bounded and not tool.is_async and not self._is_interruptible
 
     def run_here(self, call: RunnableCall) -> Iterator[Draft]:
         """One blocking call, in the caller's thread."""
