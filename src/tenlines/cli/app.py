@@ -18,6 +18,7 @@ from tenlines.cli.importing import import_
 from tenlines.cli.pending import pending
 from tenlines.cli.prune import prune
 from tenlines.cli.repair import repair
+from tenlines.cli.replay import replay
 from tenlines.cli.resume import resume
 from tenlines.cli.rules import rules
 from tenlines.cli.run import run
@@ -58,6 +59,7 @@ def tenlines(
       tenlines resume --all
       tenlines approve last --resume
       tenlines undo last --dry-run
+      tenlines replay last
       tenlines doctor
       tenlines check session.json --for anthropic
       tenlines repair session.json -o mended.json
@@ -97,6 +99,7 @@ app.command(short_help="Forbid calls that wait.")(deny)
 app.command(short_help="Take back what a run did.")(undo)
 app.command(short_help="List the recorded runs.")(runs)
 app.command(short_help="Show a run: steps, calls, results, what it used.")(show)
+app.command(short_help="Do recorded runs again with the tools of today: would they go the same way?")(replay)
 app.command(short_help="Look for damage in the journal, and save what is left of it.")(doctor)
 app.command(short_help="Delete runs that ended long ago.")(prune)
 app.command(short_help="Write a run as a file.")(export)
