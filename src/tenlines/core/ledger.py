@@ -317,11 +317,19 @@ class LedgerKeeper:
 
     # --- the view ---
 
+    def step_line(self, step: int) -> StepLine | None:
+        """One step as it stands; None where it was never asked for."""
+        return self.steps[step].line() if step in self.steps else None
+
+    def call_line(self, step: int, position: int) -> CallLine:
+        """One call as it stands."""
+        call = self.calls[step, position]
+        call.stand(call.stands, self.tally)
+        return call.line(self.machine.state.rate)
+
     def ledger(self) -> Ledger:
         """As it stands."""
         state, start = self.machine.state, self.machine.state.start
-        for call in self.calls.values():
-            call.stand(call.stands, self.tally)
         price = state.settings.price
         return Ledger(
             run_id=start.run_id if start else "",
@@ -336,7 +344,7 @@ class LedgerKeeper:
             steps=tuple(step.line() for step in self.steps.values()),
             summaries=tuple(self.summaries),
             cuts=tuple(self._cut_line(*cut) for cut in self.cuts),
-            calls=tuple(call.line(state.rate) for call in self.calls.values()),
+            calls=tuple(self.call_line(*place) for place in self.calls),
             own=msgspec.structs.replace(self.own, tool_calls=sum(call.one.counted for call in self.calls.values())),
             children=self.children,
             held=state.account.held,
