@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from tenlines.cli.approve import approve, deny
+from tenlines.cli.cancel import cancel
 from tenlines.cli.check import check
 from tenlines.cli.convert import convert
 from tenlines.cli.cost import cost
@@ -23,6 +24,7 @@ from tenlines.cli.resume import resume
 from tenlines.cli.rules import rules
 from tenlines.cli.run import run
 from tenlines.cli.runs import runs
+from tenlines.cli.say import say
 from tenlines.cli.show import show
 from tenlines.cli.undo import undo
 
@@ -58,6 +60,7 @@ def tenlines(
       tenlines resume last --max-steps 40
       tenlines resume --all
       tenlines approve last --resume
+      tenlines say last "Use the archive."
       tenlines undo last --dry-run
       tenlines replay last
       tenlines doctor
@@ -84,7 +87,7 @@ def tenlines(
       4    the journal could not be read or written
       5    waits for a decision: `tenlines pending` lists what waits
       70   a bug in tenlines
-      130  stopped by Ctrl-C (143 by SIGTERM)
+      130  stopped by Ctrl-C (143 by SIGTERM), or by `tenlines cancel`
     """
     if ctx.invoked_subcommand is None:
         typer.echo(ctx.get_help())
@@ -96,6 +99,8 @@ app.command(short_help="Start a new run from a step of another.")(fork)
 app.command(short_help="List the calls that wait for a decision.")(pending)
 app.command(short_help="Allow calls that wait.")(approve)
 app.command(short_help="Forbid calls that wait.")(deny)
+app.command(short_help="Tell the model something while it works.")(say)
+app.command(short_help="Stop a run that another process works on.")(cancel)
 app.command(short_help="Take back what a run did.")(undo)
 app.command(short_help="List the recorded runs.")(runs)
 app.command(short_help="Show a run: steps, calls, results, what it used.")(show)

@@ -99,6 +99,7 @@ def go_on(store: Journal, run_id: str, given: Given, output: opt.Output) -> int:
     """
     from tenlines.cli.driving import WAITS, seat
     from tenlines.cli.owners import refuse_if_alive
+    from tenlines.drivers.letters import waiting
     from tenlines.trace.story import read_story
 
     story = read_story(store.read(run_id))
@@ -108,7 +109,7 @@ def go_on(store: Journal, run_id: str, given: Given, output: opt.Output) -> int:
         if story.end is not None and story.end.status == "answered":
             _already_answered(here, run_id, given.say)
             return 0
-        is_idle = given.is_nothing and _only_waits(here)
+        is_idle = given.is_nothing and _only_waits(here) and not waiting(store, run_id, story.machine.state.mail)
         if is_idle and not here.can_ask:
             here.conclude(story.machine.result(), given.journal, story.in_doubt)
             return WAITS
