@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from tenlines.cli.advise import advise
 from tenlines.cli.approve import approve, deny
 from tenlines.cli.cancel import cancel
 from tenlines.cli.check import check
@@ -20,6 +21,7 @@ from tenlines.cli.pending import pending
 from tenlines.cli.prune import prune
 from tenlines.cli.repair import repair
 from tenlines.cli.replay import replay
+from tenlines.cli.report import report
 from tenlines.cli.resume import resume
 from tenlines.cli.rules import rules
 from tenlines.cli.run import run
@@ -57,6 +59,7 @@ def tenlines(
       tenlines run "Where is order 1042?" --tools orders.py
       tenlines runs
       tenlines show last
+      tenlines report last --open
       tenlines resume last --max-steps 40
       tenlines resume --all
       tenlines approve last --resume
@@ -70,6 +73,7 @@ def tenlines(
       tenlines rules PAIR-MISSING
       tenlines forecast --prompt 2000 --per-step 1000 --steps 20 --price 3/15
       tenlines cost last
+      tenlines advise --last 500
 
     \b
     Environment:
@@ -104,6 +108,7 @@ app.command(short_help="Stop a run that another process works on.")(cancel)
 app.command(short_help="Take back what a run did.")(undo)
 app.command(short_help="List the recorded runs.")(runs)
 app.command(short_help="Show a run: steps, calls, results, what it used.")(show)
+app.command(short_help="Write runs as a page that opens in any browser.")(report)
 app.command(short_help="Do recorded runs again with the tools of today: would they go the same way?")(replay)
 app.command(short_help="Look for damage in the journal, and save what is left of it.")(doctor)
 app.command(short_help="Delete runs that ended long ago.")(prune)
@@ -115,3 +120,4 @@ app.command(short_help="Write a transcript in another provider's format.")(conve
 app.command(short_help="Explain the rules of providers' formats.")(rules)
 app.command(short_help="Say what a run will cost, before it is started.")(forecast)
 app.command(short_help="Say what a run cost: each step, each tool, each cut.")(cost)
+app.command(short_help="Say what past runs teach: the step cap, floods, repeats, cache breaks, workflows.")(advise)

@@ -101,6 +101,8 @@ def _about_cost(ledger: Ledger) -> str:
         if ledger.holders:
             return "calls may still spend what is held"
         return "price not known" if ledger.price is None else "not everything was reported"
+    if ledger.priced == "given":
+        return "by a price of today: the run recorded none"
     return f"{money(ledger.children.dollars)} in the runs under it" if ledger.children.dollars else ""
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from base64 import b64encode
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from tenlines.report.model import RunView
+from tenlines.report.model import Head, RunView
+from tenlines.report.plots import rows_of
 from tenlines.report.rendering import (
     as_data,
     css,
@@ -15,6 +17,7 @@ from tenlines.report.rendering import (
     render_charts,
     render_head,
     render_item,
+    render_overview,
     script,
 )
 from tenlines.trace.text import one_line
@@ -32,8 +35,8 @@ def page(views: Sequence[RunView]) -> str:
     """
     asked = [view for view in views if not view.parent]
     if len(asked) == 1:
-        return _page(views, asked[0], title=_title(asked[0]), is_many=False)
-    return _page(views, None, title=f"{len(asked):,} runs", is_many=True)
+        return _page(views, asked[0], title=_title(asked[0]))
+    return _page(views, None, title=f"{len(asked):,} runs")
 
 
 def live_page(view: RunView, *, csp_nonce: str, back: str = "") -> str:
@@ -44,7 +47,7 @@ def live_page(view: RunView, *, csp_nonce: str, back: str = "") -> str:
         csp_nonce: Of its style and script.
         back: Where the list of runs is.
     """
-    return _page([view], view, title=_title(view), is_many=False, nonce=csp_nonce, back=back)
+    return _page([view], view, title=_title(view), nonce=csp_nonce, back=back)
 
 
 def policy(style: str, code: str) -> str:
@@ -53,45 +56,47 @@ def policy(style: str, code: str) -> str:
     return "; ".join(["default-src 'none'", *rules, "img-src data:", "base-uri 'none'", "form-action 'none'"])
 
 
-def _page(
-    views: Sequence[RunView], shown: RunView | None, *, title: str, is_many: bool, nonce: str = "", back: str = ""
-) -> str:
+def _page(views: Sequence[RunView], shown: RunView | None, *, title: str, nonce: str = "", back: str = "") -> str:
     style, code = css(), script()
+    asked = [view.head for view in views if not view.parent]
     parts = [_part(view) for view in views]
     mine = next((part for part, view in zip(parts, views, strict=True) if view is shown), None)
-    return (
-        environment()
-        .get_template("page.html")
-        .render(
-            title=title,
-            policy="" if nonce else policy(style, code),
-            nonce=nonce,
-            css=style,
-            script=code,
-            is_live=bool(nonce),
-            is_many=is_many,
-            back=back,
-            run_id=shown.head.run_id if shown is not None else "",
-            overview="",
-            head=mine["head"].html if mine else "",
-            charts=mine["charts"].html if mine else "",
-            data=as_data({"runs": parts, "shown": shown.head.key if shown is not None else None}),
-            footer="",
-        )
+    template = environment().get_template("page.html")
+    return template.render(
+        title=title,
+        policy="" if nonce else policy(style, code),
+        nonce=nonce,
+        css=style,
+        script=code,
+        is_live=bool(nonce),
+        is_many=shown is None,
+        back=back,
+        run_id=shown.head.run_id if shown is not None else "",
+        overview=render_overview(asked, title, _summary(asked)) if shown is None else "",
+        head=mine["head"].html if mine else "",
+        charts=mine["charts"].html if mine else "",
+        data=as_data({"runs": parts, "shown": shown.head.key if shown is not None else None}),
     )
 
 
 def _part(view: RunView) -> dict[str, Any]:
     """What the script knows of a run."""
+    head = view.head
     return {
-        "key": view.head.key,
-        "run_id": view.head.run_id,
-        "status": view.head.status,
+        "key": head.key,
+        "run_id": head.run_id,
         "parent": view.parent,
-        "head": render_head(view.head),
+        "facts": [head.status, *(cell.text for cell in rows_of([head])[0].numbers[:-1])],
+        "head": render_head(head),
         "charts": render_charts(view),
         "items": [render_item(item) for item in view.items],
     }
+
+
+def _summary(heads: Sequence[Head]) -> str:
+    """How many ended how."""
+    counts = Counter(head.status for head in heads)
+    return ", ".join(f"{count:,} {status}" for status, count in counts.most_common())
 
 
 def _title(view: RunView) -> str:

@@ -13,9 +13,8 @@ from tenlines.core import events as ev
 from tenlines.core.costs import Ledger, StepLine
 from tenlines.core.events import AnyEvent
 from tenlines.core.ledger import LedgerKeeper
-from tenlines.core.limits import Limits, Price
+from tenlines.core.limits import Price
 from tenlines.core.outcomes import parse_arguments
-from tenlines.core.result import RunResult
 from tenlines.report import heads, starts
 from tenlines.report.model import (
     CallItem,
@@ -37,11 +36,11 @@ from tenlines.trace.redaction import NONE, Redaction
 from tenlines.trace.story import CallView, Remark, StepView, Story
 from tenlines.trace.text import clean, one_line
 
-NextMoves: TypeAlias = Callable[[RunResult, Limits], Sequence[tuple[str, str]]]
+NextMoves: TypeAlias = Callable[[Story], Sequence[tuple[str, str]]]
 """What can be done about a run: why, and the command. Made by whoever knows the commands."""
 
 
-def no_moves(result: RunResult, limits: Limits) -> Sequence[tuple[str, str]]:
+def no_moves(story: Story) -> Sequence[tuple[str, str]]:
     """Nothing can be done from here."""
     return ()
 
@@ -111,9 +110,7 @@ class Reading:
     def head(self, ledger: Ledger | None = None) -> Head:
         """The head alone; its figures are those of the ledger."""
         ledger = ledger or self.keeper.ledger()
-        result = self.story.machine.result()
-        limits = self.story.machine.state.limits
-        moves = [(clean(why), clean(self.redaction.text(how))) for why, how in self._moves(result, limits)]
+        moves = [(clean(why), clean(self.redaction.text(how))) for why, how in self._moves(self.story)]
         return heads.head_of(self.story, ledger, self.key, moves)
 
     def items(self) -> tuple[Item, ...]:

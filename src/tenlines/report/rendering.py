@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,6 +12,7 @@ import msgspec
 from tenlines.errors import MissingExtra
 from tenlines.report.charts import charts_of
 from tenlines.report.model import Head, Item, RemarkItem, RunView, StartItem, StepItem
+from tenlines.report.plots import COLUMNS, distributions, rows_of
 from tenlines.trace.text import one_line
 
 if TYPE_CHECKING:
@@ -83,9 +84,16 @@ def render_head(head: Head) -> Fragment:
 
 def render_charts(view: RunView) -> Fragment:
     """The drawings of a run."""
-    before = f"{view.head.key}-" if view.head.key else ""
-    html = _template("charts.html").render(charts=charts_of(view), before=before)
-    return Fragment(_within(view.head.key, "charts"), html.strip())
+    id = _within(view.head.key, "charts")
+    macros: Any = _template("charts.html").module
+    return Fragment(id, str(macros.figures(charts_of(view), id)).strip())
+
+
+def render_overview(heads: Sequence[Head], title: str, summary: str) -> str:
+    """The table of several runs, how they are distributed, and the place where two are compared."""
+    return _template("overview.html").render(
+        title=title, summary=summary, columns=COLUMNS, rows=rows_of(heads), charts=distributions(heads)
+    )
 
 
 def css() -> str:

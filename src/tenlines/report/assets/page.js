@@ -35,6 +35,7 @@ function openRuns() {
   overview.hidden = false;
   byId('run').hidden = true;
   byId('shown-run').textContent = '';
+  Story.all.clear();
   mainStory = null;
   data.shown = null;
   window.scrollTo(0, 0);
@@ -83,6 +84,7 @@ function onClick(event) {
   else if (child) (target.getAttribute('aria-expanded') === 'true' ? closeChild : openChild)(target);
   else if (go) location.hash = go;
   else if (target.matches('th button')) sortBy(target);
+  else if (target.dataset.rows) showRows(target);
   else if (target.matches('a.link')) {
     event.preventDefault();
     const id = target.getAttribute('href').slice(1);
@@ -135,6 +137,7 @@ try {
 } catch {
   setTheme('system');
 }
+startComparing();
 if (data.shown !== null) openRun(runs.get(data.shown));
 if (location.hash) onHash();
 window.tenlines = { put, reveal };

@@ -16,6 +16,9 @@ function showText(button, from = 0) {
   if (end < whole.length && /[\uD800-\uDBFF]/.test(whole[end - 1])) end -= 1; // not between the halves of a character
   box.textContent = (from > 0 ? '…' : '') + whole.slice(from, end) + (end < whole.length ? '…' : '');
   box.classList.add('whole');
+  box.tabIndex = 0; // it scrolls
+  box.setAttribute('role', 'group');
+  box.setAttribute('aria-label', box.dataset.label);
   const controls = button.nextElementSibling?.classList.contains('pieces') ? button.nextElementSibling : pieces(button);
   controls.dataset.from = from;
   controls.dataset.end = end;
@@ -65,6 +68,7 @@ function foldText(button, box, whole) {
   const shown = button.previousElementSibling;
   shown.textContent = whole.slice(0, 2000) + '…';
   shown.classList.remove('whole');
+  for (const name of ['tabindex', 'role', 'aria-label']) shown.removeAttribute(name);
   button.hidden = false;
   box.remove();
   button.focus();
