@@ -39,8 +39,19 @@ from tenlines.journal import open_journal
 from tenlines.journal.owner import new_owner
 from tenlines.models.resolve import resolve
 from tenlines.past import Past, needs_counting, whole_result
-from tenlines.ports import CallContext, Clock, Delta, Journal, Model, Observer, Policy, SystemClock, ToolPort
-from tenlines.tools.load import as_tools
+from tenlines.ports import (
+    CallContext,
+    Clock,
+    Delta,
+    Journal,
+    Model,
+    Observer,
+    Policy,
+    SystemClock,
+    ToolPort,
+    ToolSource,
+)
+from tenlines.tools.load import as_tools, is_source, listed_things
 from tenlines.tools.policy import as_policy, settle
 from tenlines.tools.reading import ReadResult
 from tenlines.trace import logs
@@ -56,7 +67,7 @@ class Agent:
     Args:
         model: `openai:NAME`, `local`, `http://host/v1#NAME`, ...; a function of the messages; a list of
             scripted replies; or a `Model`.
-        tools: `@tool` functions, plain typed functions, or a dict of functions.
+        tools: `@tool` functions, plain typed functions, a dict of functions, servers of tools (`tenlines.tools.mcp`).
         instructions: Standing instructions (the system prompt).
         limits: What a run may use. By default 20 steps.
         settings: Everything else the machine decides by; `limits` wins over `settings.limits`.
@@ -92,7 +103,9 @@ class Agent:
         clock: Clock | None = None,
     ) -> None:
         self.model: Model = resolve(model)
-        self.tools: dict[str, ToolPort] = {one.spec.name: one for one in as_tools(tools)}
+        self._given = listed_things(tools)
+        self._sources: list[ToolSource] = list(filter(is_source, self._given))
+        self._read_tools()
         self.instructions, self.name = instructions, name
         self.settings = _settings(settings or Settings(), limits, compaction, read_results)
         if self.settings.read_results and READ_RESULT in self.tools:
@@ -155,7 +168,7 @@ class Agent:
         """The same as `run_sync`, for asyncio."""
         with _Serving(under, self._limits(limits)) as served:
             begin = partial(self._begin, task, messages, served.limits, control, place=served.place)
-            is_long = needs_counting(self._settings(served.limits))
+            is_long = needs_counting(self._settings(served.limits)) or self._has_other_tools()
             served.parts = parts = await in_thread(begin) if is_long else begin()
             return outcome(await aio.drive(parts), raise_on_stop)
 
@@ -413,8 +426,19 @@ class Agent:
     def _taking_up(self, tools: Mapping[str, ToolPort], compaction: Compaction | None = None) -> Draft:
         return Draft(ev.RunResumed, {"tools": self._specs(tools), "owner": new_owner(), "compaction": compaction})
 
+    def _read_tools(self) -> None:
+        """Take the tools that are there now."""
+        self._versions = [one.version for one in self._sources]
+        self.tools: dict[str, ToolPort] = {one.spec.name: one for one in as_tools(self._given)}
+
+    def _has_other_tools(self) -> bool:
+        """Whether a source of tools has others than it had."""
+        return self._versions != [one.version for one in self._sources]
+
     def _tools_of(self, machine: Machine, read_results: bool) -> dict[str, ToolPort]:
-        """The tools of one run."""
+        """The tools of one run. It keeps them, so that its requests go on beginning as they did."""
+        if self._has_other_tools():
+            self._read_tools()
         if not read_results:
             return self.tools
         return {**self.tools, READ_RESULT: ReadResult(partial(whole_result, self.journal, machine))}

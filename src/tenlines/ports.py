@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
@@ -313,6 +313,31 @@ class Aftermath(Enum):
 
 
 NOT_DONE, UNKNOWN = Aftermath.NOT_DONE, Aftermath.UNKNOWN
+
+
+class InDoubt(Exception):
+    """Raised by a tool that does not know whether the call took effect: what it spoke to was gone before it answered.
+
+    The call is then in doubt, as after a crash, and what the exception says is what the model is told. From a tool that
+    spends (`spends=True`) it is an error like any other.
+    """
+
+
+class ToolSource(Protocol):
+    """Several tools that come from one place and may change there. A run has those that were there when it began."""
+
+    @property
+    def version(self) -> int:
+        """Another number where `tools` would give others than the last time."""
+        ...
+
+    def tools(self, taken: Collection[str] = ()) -> Sequence[ToolPort]:
+        """The tools there are now.
+
+        Args:
+            taken: Names that other tools have already.
+        """
+        ...
 
 
 # --- journal, clock, observer -------------------------------------------------------------------------

@@ -23,6 +23,7 @@ from tenlines.ports import (
     CallContext,
     Deny,
     Edit,
+    InDoubt,
     Invalid,
     ToolPort,
     Verdict,
@@ -149,6 +150,8 @@ def ended(
     tool: ToolPort, call: RunnableCall, end: Ended, remarks: tuple[str, ...] = (), spent: Spent | None = None
 ) -> Draft:
     """A tool came back: with a value, or with an exception of any kind."""
+    if isinstance(end.error, InDoubt) and spent is None:  # what was spent would have no place in that event
+        return Draft(ev.CallAbandoned, {**_place(call), "outcome": "in_doubt", "text": _message(end.error)})
     draft = _returned(tool, call, end, remarks) if end.error is None else _raised(tool, call, end.error)
     if spent is not None:
         draft.fields["spent"] = spent

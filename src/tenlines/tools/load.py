@@ -32,24 +32,38 @@ def as_tools(things: Iterable[Any] | Mapping[str, Any] | None) -> list[ToolPort]
 
     Args:
         things: A list of tools, typed functions, bound methods, callable objects, objects with the methods of
-            `ToolPort`, and dicts; or one dict, of name -> function (called with keyword arguments) or of
-            name -> {argument: result} (a lookup table: one text parameter `arg`, `unknown_arg` for what it
-            does not have).
+            `ToolPort`, dicts, and what gives several tools (`ToolSource`, read last); or one dict, of
+            name -> function (called with keyword arguments) or of name -> {argument: result} (a lookup table: one
+            text parameter `arg`, `unknown_arg` for what it does not have).
 
     Raises:
         ConfigError: Something cannot be a tool, or two have the same name.
     """
     made: list[ToolPort] = []
-    for thing in _listed(things):
-        made.extend(_from_dict(thing) if isinstance(thing, Mapping) else [_from_thing(thing)])
+    listed = listed_things(things)
+    for thing in listed:
+        if not is_source(thing):
+            made.extend(_from_dict(thing) if isinstance(thing, Mapping) else [_from_thing(thing)])
+    for source in filter(is_source, listed):
+        made.extend(source.tools({one.spec.name for one in made}))
     _refuse_duplicates(made)
     return made
 
 
-def _listed(things: Iterable[Any] | Mapping[str, Any] | None) -> list[Any]:
+def is_source(thing: Any) -> bool:
+    """Whether it gives several tools (`ToolSource`)."""
+    return not isinstance(thing, type | Mapping) and hasattr(thing, "tools") and hasattr(thing, "version")
+
+
+def listed_things(things: Iterable[Any] | Mapping[str, Any] | None) -> list[Any]:
+    """What was handed in, one by one.
+
+    Raises:
+        ConfigError: It is not a list, a dict or a source of tools.
+    """
     if things is None:
         return []
-    if isinstance(things, Mapping):
+    if isinstance(things, Mapping) or is_source(things):
         return [things]
     if isinstance(things, str | bytes) or not isinstance(things, Iterable):
         raise ConfigError(f"tools={described(things)}: give a list, as in tools=[get_order, get_tracking]")
