@@ -126,6 +126,7 @@ def _facts(story: Story) -> Iterable[Fact]:
     start = story.start
     if start is None:
         return
+    yield Fact("run", clean(start.run_id))
     yield Fact("model", clean(start.model))
     yield Fact("agent", clean(start.agent))
     yield Fact("started", when(start.at))
@@ -136,7 +137,7 @@ def _facts(story: Story) -> Iterable[Fact]:
     if start.parent:
         yield Fact("serves the call", clean(start.parent))
     if who := words.owner(story.owner):
-        yield Fact("process", clean(who))
+        yield Fact("worked on by", clean(who))
 
 
 # --- what to look at first --------------------------------------------------------------------------------

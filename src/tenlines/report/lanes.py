@@ -17,7 +17,9 @@ MOST_LANES = 8
 _WIDTH = 1100
 _LANE = 20
 _IDLE = 0.15
-"""Idle time of more than this part of all the time at work is squeezed to `_SQUEEZED` of it."""
+"""Idle time of more than this part of all the time at work is squeezed to `_SQUEEZED` of it ..."""
+_LEAST_IDLE = 5.0
+"""... where it is longer than these seconds."""
 _SQUEEZED = 0.02
 
 
@@ -49,7 +51,7 @@ class Scale:
     def __init__(self, spans: Iterable[Span]) -> None:
         busy = _busy(spans)
         worked = sum(end - start for start, end in busy)
-        longest = max(_IDLE * worked, 1e-9)
+        longest = max(_IDLE * worked, _LEAST_IDLE)
         self._pieces: list[tuple[float, float]] = []
         """Where each busy stretch begins, and where on the drawing."""
         self.idle: list[tuple[float, float]] = []
@@ -70,8 +72,17 @@ class Scale:
         return at + seconds - start
 
     def marks(self) -> list[tuple[float, str]]:
-        """Moments below the drawing: as long as nothing is squeezed those are moments of the run too."""
-        return [(value, words.duration(value) if value else "0") for value in svg.ticks(self.total, 8)]
+        """Seconds at work, below the drawing."""
+        return [(value, _moment(value, self.total)) for value in svg.ticks(self.total, 8)]
+
+
+def _moment(seconds: float, total: float) -> str:
+    """A moment, in a unit that suits all of them."""
+    if not seconds:
+        return "0"
+    if total < 1:
+        return f"{1000 * seconds:.3g} ms"
+    return f"{seconds:.3g} s" if total < 120 else words.duration(seconds)
 
 
 def _busy(spans: Iterable[Span]) -> list[tuple[float, float]]:

@@ -16,8 +16,9 @@ from tenlines.trace import words
 from tenlines.trace.text import one_line
 
 _BINS = 16
-_STYLES = ("s5", "s3", "s1", "s6", "s2")
-"""For all statuses but `answered`, which is `s4`."""
+_STYLES: dict[Tone, str] = {"good": "s4", "bad": "s5", "warn": "s3", "info": "s1", "idle": "s6"}
+_MORE = ("s6", "s2", "s1", "s3", "s5")
+"""For a status whose colour another one has already."""
 
 
 class Cell(NamedTuple):
@@ -59,6 +60,16 @@ def _row(head: Head) -> Row:
     return Row(head.key, head.run_id, head.tone, head.status, numbers, one_line(head.task, 160))
 
 
+def pair_of(heads: Sequence[Head]) -> tuple[str, str]:
+    """The keys of the two runs that are compared at first: two of the same task, where there are such."""
+    by_task: dict[str, str] = {}
+    for head in heads:
+        if head.task in by_task:
+            return head.key, by_task[head.task]
+        by_task[head.task] = head.key
+    return heads[0].key, heads[1].key
+
+
 class _Metric(NamedTuple):
     """Something that runs have much or little of."""
 
@@ -90,10 +101,12 @@ def _histogram(metric: _Metric, heads: Sequence[Head]) -> Chart | None:
     width = _width(highest, is_whole=metric.id in ("steps", "tokens"))
     count = int(highest / width) + 1
     parts = []
-    for status, style in _styles([status for status, _ in known]):
+    for status, style in _styles(heads):
         heights = [0.0] * count
         for _, value in (one for one in known if one[0] == status):
             heights[int(value / width)] += 1
+        if not any(heights):
+            continue
         parts.append(Part(status, style, heights))
     tallest = max(map(sum, zip(*(part.values for part in parts), strict=True)))
     every = max(1, math.ceil(count / 6))
@@ -120,10 +133,14 @@ def _width(highest: float, *, is_whole: bool) -> float:
     return max(1.0, float(math.ceil(width))) if is_whole else width
 
 
-def _styles(statuses: Iterable[str]) -> list[tuple[str, str]]:
-    others = iter(sorted(set(statuses) - {"answered"}))
-    named = [(status, _STYLES[at % len(_STYLES)]) for at, status in enumerate(others)]
-    return [("answered", "s4"), *named] if "answered" in statuses else named
+def _styles(heads: Iterable[Head]) -> list[tuple[str, str]]:
+    """Each status with its colour, `answered` first."""
+    tones = {head.status: head.tone for head in heads}
+    taken: dict[str, str] = {}
+    for status in sorted(tones, key=lambda one: (one != "answered", one)):
+        wished = (_STYLES[tones[status]], *_MORE)
+        taken[status] = next((style for style in wished if style not in taken.values()), _MORE[0])
+    return list(taken.items())
 
 
 def _spread(metric: _Metric, status: str, known: Sequence[tuple[str, float]]) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ import msgspec
 from tenlines.errors import MissingExtra
 from tenlines.report.charts import charts_of
 from tenlines.report.model import Head, Item, RemarkItem, RunView, StartItem, StepItem
-from tenlines.report.plots import COLUMNS, distributions, rows_of
+from tenlines.report.plots import COLUMNS, distributions, pair_of, rows_of
 from tenlines.trace.text import one_line
 
 if TYPE_CHECKING:
@@ -92,7 +92,12 @@ def render_charts(view: RunView) -> Fragment:
 def render_overview(heads: Sequence[Head], title: str, summary: str) -> str:
     """The table of several runs, how they are distributed, and the place where two are compared."""
     return _template("overview.html").render(
-        title=title, summary=summary, columns=COLUMNS, rows=rows_of(heads), charts=distributions(heads)
+        title=title,
+        summary=summary,
+        columns=COLUMNS,
+        rows=rows_of(heads),
+        pair=pair_of(heads),
+        charts=distributions(heads),
     )
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 WIDTH = 720
 """Units of a drawing, which becomes as wide as its place on the page."""
-LEFT, RIGHT, TOP, BOTTOM = 64, 14, 12, 28
+LEFT, RIGHT, TOP, BOTTOM = 64, 14, 12, 30
 BARS = 120
 """Most bars of a drawing."""
 
@@ -93,7 +93,7 @@ def bins(count: int, most: int = BARS) -> list[range]:
 
 def short(value: float) -> str:
     """A number in few characters: `1.2k`, `35M`."""
-    for size, name in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+    for size, name in ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k")):
         if abs(value) >= size:
             return f"{value / size:.3g}{name}"
     return f"{value:.3g}"
@@ -126,8 +126,8 @@ def bars(title: str, text: str, parts: Sequence[Part], frame: Frame, labels: Seq
 
 
 def lines(title: str, text: str, parts: Sequence[Part], frame: Frame, say: Say = short) -> str:
-    """Lines over steps from `frame.x_from` on. The first one is drawn last, over the others."""
-    return svg(title, text, frame, [_axes(frame, say), *(_line(part, frame) for part in reversed(parts))])
+    """Lines over steps from `frame.x_from` on, each over those before it."""
+    return svg(title, text, frame, [_axes(frame, say), *(_line(part, frame) for part in parts)])
 
 
 def lanes(title: str, text: str, rows: Sequence[Lane], frame: Frame) -> str:
@@ -172,7 +172,11 @@ def _axes(frame: Frame, say: Say) -> str:
 
 
 def _below(frame: Frame) -> str:
-    return "".join(label(frame.x(at), frame.height - BOTTOM + 18, text) for at, text in frame.marks)
+    y = frame.height - BOTTOM + 20
+    placed = [(frame.x(at), text) for at, text in frame.marks]
+    return "".join(
+        label(min(x, frame.right), y, text, "end" if x > frame.right - 24 else "middle") for x, text in placed
+    )
 
 
 def label(x: float, y: float, text: str, anchor: str = "middle") -> str:

@@ -28,7 +28,7 @@ const KEYS = {
   o: foldHere,
   e: () => setUnfolded(!unfolded),
   '/': () => byId('search').focus(),
-  f: () => byId('filter').focus(),
+  f: () => mainStory && byId('filter').focus(),
   n: () => goToFind(1),
   p: () => goToFind(-1),
   g: () => mainStory && land(mainStory.element(mainStory.items[0].id), true),

@@ -9,6 +9,7 @@ function openRun(run) {
     byId('run').hidden = false;
     const overview = byId('runs');
     if (overview) overview.hidden = true;
+    document.body.classList.remove('overview');
     byId('shown-run').textContent = run.run_id;
     data.shown = run.key;
   }
@@ -33,6 +34,9 @@ function openRuns() {
   const overview = byId('runs');
   if (!overview) return false;
   overview.hidden = false;
+  document.body.classList.add('overview');
+  byId('search').value = '';
+  onSearch();
   byId('run').hidden = true;
   byId('shown-run').textContent = '';
   Story.all.clear();
@@ -140,4 +144,5 @@ try {
 startComparing();
 if (data.shown !== null) openRun(runs.get(data.shown));
 if (location.hash) onHash();
+else openRuns();
 window.tenlines = { put, reveal };

@@ -9,7 +9,20 @@ const isFiltered = () => Boolean(byId('filter').value);
 function onSearch() {
   search.words = byId('search').value.trim().toLowerCase();
   search.at = -1;
-  refilter();
+  if (document.body.classList.contains('overview')) filterRuns();
+  else refilter();
+}
+
+// In the table of runs, searching leaves those that say it anywhere.
+function filterRuns() {
+  let many = 0;
+  for (const row of byId('runs-table').tBodies[0].rows) {
+    const run = runs.get(row.dataset.key);
+    const isFound = !search.words || row.textContent.toLowerCase().includes(search.words) || run.items.some((item) => run.said(item).includes(search.words));
+    row.hidden = !isFound;
+    many += isFound;
+  }
+  byId('found').textContent = search.words ? `${many.toLocaleString('en')} of ${byId('runs-table').tBodies[0].rows.length.toLocaleString('en')} runs` : '';
 }
 
 // Show what the filter lets through, and find the words in it.
@@ -35,6 +48,10 @@ function count() {
 
 function clearSearch() {
   byId('search').value = '';
+  if (document.body.classList.contains('overview')) {
+    onSearch();
+    return;
+  }
   byId('filter').value = '';
   search.words = '';
   search.at = -1;
