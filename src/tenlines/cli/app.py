@@ -28,6 +28,7 @@ from tenlines.cli.run import run
 from tenlines.cli.runs import runs
 from tenlines.cli.say import say
 from tenlines.cli.show import show
+from tenlines.cli.trace import trace
 from tenlines.cli.undo import undo
 
 app = typer.Typer(
@@ -73,6 +74,7 @@ def tenlines(
       tenlines rules PAIR-MISSING
       tenlines forecast --prompt 2000 --per-step 1000 --steps 20 --price 3/15
       tenlines cost last
+      tenlines trace last
       tenlines advise --last 500
 
     \b
@@ -109,6 +111,7 @@ app.command(short_help="Take back what a run did.")(undo)
 app.command(short_help="List the recorded runs.")(runs)
 app.command(short_help="Show a run: steps, calls, results, what it used.")(show)
 app.command(short_help="Write runs as a page that opens in any browser.")(report)
+app.command(short_help="Send the spans of past runs to an OpenTelemetry collector.")(trace)
 app.command(short_help="Do recorded runs again with the tools of today: would they go the same way?")(replay)
 app.command(short_help="Look for damage in the journal, and save what is left of it.")(doctor)
 app.command(short_help="Delete runs that ended long ago.")(prune)

@@ -141,7 +141,7 @@ def _resumed(store: Journal, story: Story, given: Given, control: Control, model
     tools = tools_of(story, given)
     if missing := gone(story, tools):
         _warn(f"run {story.start.run_id}: {missing}")
-    agent = Agent(models.of(story, given.model), tools, journal=store)
+    agent = Agent(models.of(story, given.model), tools, journal=store, observers=given.observers)
     if given.say is not None:
         control.say(given.say)
     limits = given.limits.over(story.machine.state.limits)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tenlines.core.context import Compaction
     from tenlines.core.events import ToolSpec
     from tenlines.core.state import State
-    from tenlines.ports import Model
+    from tenlines.ports import Model, Observer
     from tenlines.tools import Tool
     from tenlines.trace.story import Story
 
@@ -33,6 +33,8 @@ class Given(NamedTuple):
     take_over: bool = False
     journal: str | None = None
     compaction: Compaction | None = None
+    observers: tuple[Observer, ...] = ()
+    """Who watches beside the person."""
 
     @property
     def is_nothing(self) -> bool:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tenlines.cli import options as opt
+from tenlines.cli import sending
 from tenlines.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ def resume(
     json: opt.Json = False,
     quiet: opt.Quiet = False,
     stream: opt.Stream = True,
+    otel: sending.Otel = False,
 ) -> None:
     """Go on with a run: after a limit, a cancel, a decision, a failed model or a crash. Nothing is repeated.
 
@@ -83,11 +85,18 @@ def resume(
     if (run is None) != all_:
         raise ConfigError("name one run, as in `tenlines resume last`, or all that crashed: `tenlines resume --all`")
     store = opt.open_existing(journal)
-    if run is not None:
-        raise typer.Exit(go_on(store, opt.find_run(store, run), given, output))
+    run_id = None if run is None else opt.find_run(store, run)
+    with sending.tracing(otel, journal, run_id or "RUN") as traced:
+        code = _go_on(store, run_id, given._replace(observers=traced), output, parallel)
+    raise typer.Exit(code)
+
+
+def _go_on(store: Journal, run_id: str | None, given: Given, output: opt.Output, parallel: int) -> int:
+    if run_id is not None:
+        return go_on(store, run_id, given, output)
     from tenlines.cli.recovering import recover
 
-    raise typer.Exit(recover(store, given, output, parallel))
+    return recover(store, given, output, parallel)
 
 
 def go_on(store: Journal, run_id: str, given: Given, output: opt.Output) -> int:
@@ -160,4 +169,4 @@ def _agent(here: Seat, store: Journal, given: Given) -> Agent:
     tools = tools_of(here.story, given)
     if missing := gone(here.story, tools):
         here.tell(missing)
-    return Agent(model, tools, journal=store, observers=here.observers, clock=here.clock)
+    return Agent(model, tools, journal=store, observers=(*here.observers, *given.observers), clock=here.clock)

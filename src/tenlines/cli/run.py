@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from tenlines.cli import options as opt
+from tenlines.cli import sending
 from tenlines.cli.moves import command
 from tenlines.errors import ConfigError
 
@@ -91,6 +92,7 @@ def run(
     json: opt.Json = False,
     quiet: opt.Quiet = False,
     stream: opt.Stream = True,
+    otel: sending.Otel = False,
 ) -> None:
     """Do a task: ask the model, run the tools it calls, until it answers.
 
@@ -147,7 +149,7 @@ def run(
         approval_expires_s=opt.read_seconds("--approval-expires", approval_expires),
     )
     said = read_task(task)
-    with seat(opt.Output(json, quiet, stream)) as here:
+    with sending.tracing(otel, journal, "last") as traced, seat(opt.Output(json, quiet, stream)) as here:
         chosen = make_model(choose_model(model, here.tell), here.console)
         agent = Agent(
             chosen,
@@ -155,7 +157,7 @@ def run(
             instructions=instructions,
             settings=_priced(settings, chosen.name, prices, here.clock.now()),
             journal=open_journal(journal, durability=_durability(durability)),
-            observers=here.observers,
+            observers=(*here.observers, *traced),
             clock=here.clock,
         )
         code = here.drive(agent, lambda: _begin(agent, said, session, here.control, journal), journal)

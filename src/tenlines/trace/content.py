@@ -61,12 +61,13 @@ def answer(text: str) -> list[JsonValue]:
     return [{"role": "assistant", "parts": [_text(text)], "finish_reason": "stop"}]
 
 
-def definitions(tools: Iterable[ToolSpec]) -> list[JsonValue]:
-    """What the model is told of its tools."""
-    return [
+def definitions(tools: Iterable[ToolSpec], redaction: Redaction) -> str:
+    """What the model is told of its tools, as JSON text."""
+    listed: list[JsonValue] = [
         {"type": "function", "name": one.name, "description": one.description, "parameters": one.parameters}
-        for one in tools
+        for one in map(redaction.of, tools)  # as tools: a schema has names like `token`, and no values
     ]
+    return exported(listed, Redaction(()))
 
 
 def result(parts: Iterable[Part]) -> JsonValue:

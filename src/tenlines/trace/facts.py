@@ -34,7 +34,7 @@ class Facts:
     """
 
     def __init__(self, vintage: Vintage, content: bool, redaction: Redaction) -> None:
-        self.names, self.content, self._redaction = spellings(vintage), content, redaction
+        self.names, self.content, self.redaction = spellings(vintage), content, redaction
         self.machine = Machine()
         self._calls: list[OpenCall] = []
         self._step = 0
@@ -185,17 +185,17 @@ class Facts:
         """What somebody wrote, in one line. It may repeat secrets that were named elsewhere in the run."""
         if not text:
             return ""
-        self._redaction.learn(self._unread)
+        self.redaction.learn(self._unread)
         self._unread.clear()
         return self.label(text, 1000)
 
     def label(self, text: str, width: int = 200) -> str:
         """A name, in one line."""
-        return one_line(self._redaction.text(encodable(text)), width) if text else ""
+        return one_line(self.redaction.text(encodable(text)), width) if text else ""
 
     def exported(self, value: JsonValue) -> str | None:
         """Content, as the text of JSON; None where there is none."""
-        return content.exported(value, self._redaction) if value or value == 0 else None
+        return content.exported(value, self.redaction) if value or value == 0 else None
 
 
 def _spent(spent: Spent | None) -> Given:

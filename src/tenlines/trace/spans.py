@@ -153,7 +153,7 @@ class Spans:
             given |= {
                 Name.SYSTEM_INSTRUCTIONS: facts.exported(content.instructions(event.messages)),
                 Name.INPUT_MESSAGES: facts.exported(content.messages(event.messages)),
-                Name.TOOL_DEFINITIONS: facts.exported(content.definitions(event.tools)),
+                Name.TOOL_DEFINITIONS: content.definitions(event.tools, facts.redaction) if event.tools else None,
             }
         return given
 
