@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tenlines.cli import options as opt
-from tenlines.cli import sending
+from tenlines.cli import telemetry
 from tenlines.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def resume(
     json: opt.Json = False,
     quiet: opt.Quiet = False,
     stream: opt.Stream = True,
-    otel: sending.Otel = False,
+    otel: telemetry.Otel = False,
 ) -> None:
     """Go on with a run: after a limit, a cancel, a decision, a failed model or a crash. Nothing is repeated.
 
@@ -86,7 +86,7 @@ def resume(
         raise ConfigError("name one run, as in `tenlines resume last`, or all that crashed: `tenlines resume --all`")
     store = opt.open_existing(journal)
     run_id = None if run is None else opt.find_run(store, run)
-    with sending.tracing(otel, journal, run_id or "RUN") as traced:
+    with telemetry.tracing(otel, journal, run_id or "RUN") as traced:
         code = _go_on(store, run_id, given._replace(observers=traced), output, parallel)
     raise typer.Exit(code)
 

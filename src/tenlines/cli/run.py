@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from tenlines.cli import options as opt
-from tenlines.cli import sending
+from tenlines.cli import telemetry
 from tenlines.cli.moves import command
 from tenlines.errors import ConfigError
 
@@ -92,7 +92,7 @@ def run(
     json: opt.Json = False,
     quiet: opt.Quiet = False,
     stream: opt.Stream = True,
-    otel: sending.Otel = False,
+    otel: telemetry.Otel = False,
 ) -> None:
     """Do a task: ask the model, run the tools it calls, until it answers.
 
@@ -149,7 +149,7 @@ def run(
         approval_expires_s=opt.read_seconds("--approval-expires", approval_expires),
     )
     said = read_task(task)
-    with sending.tracing(otel, journal, "last") as traced, seat(opt.Output(json, quiet, stream)) as here:
+    with telemetry.tracing(otel, journal, "last") as traced, seat(opt.Output(json, quiet, stream)) as here:
         chosen = make_model(choose_model(model, here.tell), here.console)
         agent = Agent(
             chosen,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tenlines.cli import hiding, sending
+from tenlines.cli import hiding, telemetry
 from tenlines.cli import options as opt
 from tenlines.errors import ConfigError, InvalidEvent, JournalDamaged
 
@@ -104,19 +104,19 @@ def _logs(store: Journal, found: Sequence[str]) -> Iterator[list[AnyEvent]]:
 
 def _send(store: Journal, found: Sequence[str], said: bool, redaction: Redaction) -> int:
     """Send them; returns the exit code."""
-    if sending.is_disabled(os.environ):
+    if telemetry.is_disabled(os.environ):
         raise ConfigError("OTEL_SDK_DISABLED is set, so nothing can be sent: unset it, or print the spans with --json")
-    target = sending.read_target(os.environ)
-    exporter = sending.span_exporter(target)
+    target = telemetry.read_target(os.environ)
+    exporter = telemetry.span_exporter(target)
     if exporter is None:
         raise ConfigError("OTEL_TRACES_EXPORTER=none: nothing would be sent; unset it, or print the spans with --json")
-    if target.traces == "otlp" and (why := sending.unreachable(target)):
+    if target.traces == "otlp" and (why := telemetry.unreachable(target)):
         typer.echo(f"nothing was sent: nobody can be reached at {target.address}: {why}", err=True)
         return 1
     from tenlines.trace.otel import export_run
 
-    with sending.Heard() as heard:
-        provider = sending.directly(exporter, AT_ONCE)
+    with telemetry.Heard() as heard:
+        provider = telemetry.directly(exporter, AT_ONCE)
         for run_id in found:
             try:
                 export_run(store, run_id, tracer_provider=provider, content=said, redaction=redaction)
