@@ -59,6 +59,11 @@ class Redaction:
     def __bool__(self) -> bool:
         return bool(self._names) or self._function is not None
 
+    @property
+    def known(self) -> int:
+        """How many secrets it has found so far. When there are more, what was shown before may hold one of them."""
+        return len(self._learnt)
+
     def learn(self, events: Iterable[AnyEvent]) -> None:
         """Find the secrets of a log, so that they are also taken out where they stand before they are named."""
         for event in events if self._names else ():
