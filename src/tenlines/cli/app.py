@@ -27,6 +27,7 @@ from tenlines.cli.rules import rules
 from tenlines.cli.run import run
 from tenlines.cli.runs import runs
 from tenlines.cli.say import say
+from tenlines.cli.serve import serve
 from tenlines.cli.show import show
 from tenlines.cli.trace import trace
 from tenlines.cli.undo import undo
@@ -113,6 +114,7 @@ app.command(short_help="Show a run: steps, calls, results, what it used.")(show)
 app.command(short_help="Write runs as a page that opens in any browser.")(report)
 app.command(short_help="Send the spans of past runs to an OpenTelemetry collector.")(trace)
 app.command(short_help="Do recorded runs again with the tools of today: would they go the same way?")(replay)
+app.command(short_help="Show the runs live in a browser on this machine.")(serve)
 app.command(short_help="Look for damage in the journal, and save what is left of it.")(doctor)
 app.command(short_help="Delete runs that ended long ago.")(prune)
 app.command(short_help="Write a run as a file.")(export)

@@ -1,0 +1,91 @@
+"""A socket on loopback, the server on it, and its end."""
+
+from __future__ import annotations
+
+import errno
+import secrets
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+from typing import NamedTuple
+
+from tenlines.errors import ConfigError, MissingExtra
+from tenlines.serve.app import Setup, application
+
+GRACE_S = 2
+"""How long requests that are being answered have at the end."""
+
+
+class Address(NamedTuple):
+    """Where the server listens."""
+
+    socket: socket.socket
+    port: int
+    token: str
+
+    @property
+    def url(self) -> str:
+        """The address with its token: whoever knows it may do all that the pages can."""
+        return f"http://127.0.0.1:{self.port}/?token={self.token}"
+
+
+def listen(port: int) -> Address:
+    """Listen on loopback.
+
+    Args:
+        port: 0 for any that is free.
+
+    Raises:
+        ConfigError: It is not free, or none that this user may take.
+    """
+    one = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        one.bind(("127.0.0.1", port))
+        one.listen(128)
+    except OSError as error:
+        one.close()
+        if error.errno == errno.EADDRINUSE:
+            raise ConfigError(f"port {port} is in use: name another with --port, or leave it out for any") from None
+        raise ConfigError(f"port {port} cannot be listened on: {error.strerror}; name another with --port") from None
+    return Address(one, one.getsockname()[1], secrets.token_urlsafe(24))
+
+
+def run(setup: Setup, address: Address, begun: Callable[[], None]) -> None:
+    """Serve until Ctrl-C.
+
+    Args:
+        begun: Called when requests are answered.
+
+    Raises:
+        MissingExtra: Uvicorn is not installed.
+    """
+    try:
+        import uvicorn
+    except ImportError as error:
+        raise MissingExtra("the live pages", "serve") from error
+    served = application(setup, address.token, address.port)
+
+    class Server(uvicorn.Server):
+        """Says when it has begun; lets go who watches, so that nobody is waited for at the end."""
+
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets)
+            begun()
+
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            served.end()
+            await super().shutdown(sockets)
+
+    config = uvicorn.Config(
+        served.app,
+        http="h11",
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=GRACE_S,
+    )
+    with suppress(KeyboardInterrupt):  # it has ended by then
+        Server(config).run([address.socket])
