@@ -1,0 +1,422 @@
+"""One connection to a server, from the handshake to its end. The only module here that knows how the SDK connects.
+
+The SDK speaks both revisions of the protocol that are in the field (2025-11-25 with a handshake, 2026-07-28 without). A
+connection is owned by one task, which opens it, waits until it is over and closes it: what is opened in a task can only
+be closed in it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, NamedTuple, TextIO, TypeAlias, TypeVar
+
+from tenlines.errors import MissingExtra
+from tenlines.tools.mcp.loop import thread
+from tenlines.tools.mcp.servers import Server
+from tenlines.tools.mcp.texts import seen
+
+if TYPE_CHECKING:
+    from mcp_types import Prompt, Tool
+
+    from mcp import Client, MCPError
+
+T = TypeVar("T")
+Ask: TypeAlias = "Callable[[Client], Awaitable[T]]"
+
+MOST_PAGES = 100
+"""Of a list. A server whose list never ends is not waited for."""
+MOST_LISTED = 1_000
+"""Tools, or prompts, of one server."""
+STDERR_CHARS = 2_000
+"""Of what the server last wrote to its standard error, for messages."""
+_CONNECT_S = 20.0
+_GATEWAY = range(500, 600)
+_CLOSED = "Connection closed"
+_SESSION_OVER = "Session terminated"
+_NO_ANSWER = ("SSE stream", "Server returned an error response")
+"""How the SDK words what became of a request over HTTP."""
+
+
+class Unreachable(Exception):
+    """A server cannot be had: nothing was sent to it."""
+
+
+class Lost(Exception):
+    """The connection ended before the answer.
+
+    Attributes:
+        sent: Whether the server may have heard what was asked.
+    """
+
+    def __init__(self, text: str, *, sent: bool) -> None:
+        super().__init__(text)
+        self.sent = sent
+
+
+class Listing(NamedTuple):
+    """What a server has."""
+
+    tools: tuple[Tool, ...] = ()
+    prompts: tuple[Prompt, ...] = ()
+    has_resources: bool = False
+
+
+class Connection:
+    """One connection. Everything in it happens in the loop of the thread of the connections.
+
+    Args:
+        server: Which.
+        start_s: Seconds from its start to the end of its lists.
+        changed: Called when the server says that it has other tools.
+    """
+
+    def __init__(self, server: Server, start_s: float, changed: Callable[[], None]) -> None:
+        self._server, self._start_s, self._changed = server, start_s, changed
+        self._over, self._errors, self._status, self._under_way = asyncio.Event(), _Tail(), 0, 0
+        self._error: BaseException | None = None
+        self.listing = Listing()
+        self.listed_for = -1
+        """For which version of the link it was listed last."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing can be asked any more."""
+        return self._over.is_set()
+
+    async def open(self, version: int) -> None:
+        """Connect, shake hands and list what there is.
+
+        Raises:
+            Unreachable: It did not come to that; the message says why.
+            MissingExtra: The SDK is not installed.
+        """
+        _sdk()
+        ready = asyncio.get_running_loop().create_future()
+        self.listed_for = version
+        self._owner = asyncio.ensure_future(self._own(ready))
+        thread.at_exit(self, self.close)
+        try:
+            await asyncio.shield(ready)
+        except asyncio.CancelledError:
+            self._over.set()  # whoever asked has gone
+            raise
+
+    async def close(self) -> None:
+        """End it; a server that was started is told to end, and killed if it does not."""
+        self._over.set()
+        await asyncio.wait({self._owner})
+
+    async def list_again(self, version: int) -> None:
+        """List what there is now."""
+        self.listed_for = version
+        self.listing = await _listing(self._client)
+
+    async def ask(self, what: Ask[T]) -> T:
+        """Ask something.
+
+        Raises:
+            Lost: The connection ended before the answer.
+            MCPError: The server answered with an error.
+        """
+        from mcp import MCPError
+
+        if self.is_over:
+            raise Lost(self._why_lost(), sent=False)
+        self._under_way += 1
+        try:
+            return await what(self._client)
+        except MCPError as error:
+            if (lost := await self._lost(error)) is not None:
+                raise lost from error
+            raise
+        finally:
+            self._under_way -= 1
+
+    # --- the task that owns it ------------------------------------------------------------------------
+
+    async def _own(self, ready: asyncio.Future[None]) -> None:
+        try:
+            async with AsyncExitStack() as stack:
+                async with asyncio.timeout(self._start_s):
+                    self._client = await self._opened(stack)
+                    self.listing = await _listing(self._client)
+                if not ready.done():
+                    ready.set_result(None)
+                await self._until_over()
+        except BaseException as error:  # noqa: BLE001  # foreign code; whoever waits is told
+            self._error = error
+        finally:
+            self._over.set()
+            self._errors.close()
+            thread.at_exit(self, None)
+            if not ready.done():
+                ready.set_exception(Unreachable(self._why_unreachable()))
+                ready.exception()  # it may be that nobody waits any more
+
+    async def _opened(self, stack: AsyncExitStack) -> Client:
+        from mcp_types import Implementation
+
+        from mcp import Client
+
+        client = Client(
+            _watched(self._transport(), self._over),
+            cache=None,
+            message_handler=self._heard,
+            client_info=Implementation(name="tenlines", version=_version()),
+        )
+        try:
+            return await stack.enter_async_context(client)
+        finally:
+            self._errors.started()
+
+    def _transport(self) -> Any:
+        from mcp.client.stdio import stdio_client
+        from mcp.client.streamable_http import streamable_http_client
+
+        from mcp import StdioServerParameters
+
+        server = self._server
+        if server.url:
+            return _over_http(server, self._note_status, streamable_http_client)
+        program, *args = server.command
+        # what is no UTF-8 is the server's mistake, and no reason to lose it
+        parameters = StdioServerParameters(
+            command=program, args=args, env=server.env, cwd=server.cwd or None, encoding_error_handler="replace"
+        )
+        return stdio_client(parameters, self._errors.open())
+
+    async def _until_over(self) -> None:
+        listening = asyncio.ensure_future(self._listen()) if _announces(self._client) else None
+        try:
+            await self._over.wait()
+        finally:
+            if listening is not None:
+                listening.cancel()
+                await asyncio.wait({listening})
+
+    async def _listen(self) -> None:
+        """Hear of other tools where the protocol wants to be asked for that. What was missed meanwhile is looked up."""
+        from mcp.client.subscriptions import SubscriptionLost
+
+        from mcp import MCPError
+
+        while True:
+            try:
+                async with self._client.listen(tools_list_changed=True, prompts_list_changed=True) as heard:
+                    async for _ in heard:
+                        self._changed()
+                return
+            except SubscriptionLost:
+                self._changed()
+                await asyncio.sleep(1)
+            except (MCPError, RuntimeError, TimeoutError):
+                return  # the server does not do what it announced; its tools are those that it has listed
+
+    async def _heard(self, message: object) -> None:
+        from mcp_types import PromptListChangedNotification, ToolListChangedNotification
+
+        if isinstance(message, ToolListChangedNotification | PromptListChangedNotification):
+            self._changed()
+
+    async def _note_status(self, response: Any) -> None:
+        if response.status_code >= 400:
+            self._status = response.status_code
+
+    # --- in words ---------------------------------------------------------------------------------------
+
+    async def _lost(self, error: MCPError) -> Lost | None:
+        """What an error is where it means that there will be no answer; None where it is one."""
+        text = str(error)
+        if self.is_over or text == _CLOSED:
+            await asyncio.wait({self._owner}, timeout=_CONNECT_S)  # then it is known why
+            return Lost(self._why_lost(), sent=not (self._under_way == 1 and self._was_never_reached()))
+        if not self._server.url:
+            return None
+        if text == _SESSION_OVER:  # the server refused: it has forgotten the session
+            await self.close()
+            return Lost(self._why_lost(), sent=False)
+        if text.startswith(_NO_ANSWER) and (self._status in _GATEWAY or text.startswith(_NO_ANSWER[0])):
+            return Lost(f"{self._server.title} gave no answer: {text}{self._status_words()}", sent=True)
+        return None
+
+    def _was_never_reached(self) -> bool:
+        from httpx2 import ConnectError, ConnectTimeout
+
+        return any(isinstance(one, ConnectError | ConnectTimeout) for one in _leaves(self._error))
+
+    def _why_lost(self) -> str:
+        return f"{self._server.title} ended{self._cause()}{self._errors.words()}"
+
+    def _cause(self) -> str:
+        causes = [f"{type(one).__name__}: {one}" for one in _leaves(self._error) if str(one)]
+        return f" ({seen(causes[0], 300)})" if causes else ""
+
+    def _status_words(self) -> str:
+        return f" (HTTP {self._status})" if self._status else ""
+
+    def _why_unreachable(self) -> str:
+        """The first that is known of: the system's word, the server's, or that there was none."""
+        title, leaves = self._server.title, _leaves(self._error)
+        for one in leaves:
+            if isinstance(one, TimeoutError):
+                return f"{title} did not answer within {self._start_s:g} s{self._errors.words()}"
+            if isinstance(one, OSError):
+                return f"{title} could not be started: {_system_words(one, self._server)}"
+        if self._status in (401, 403):
+            return f"{title} refused us (HTTP {self._status}): it wants a header, such as Authorization"
+        if self._server.url and self._was_never_reached():
+            return f"{title} cannot be reached{self._cause()}: does it run, and is the address right?"
+        if self._server.url:
+            hint = ": is it the address of an MCP endpoint (they often end in /mcp)?"
+            return f"{title} does not speak MCP{self._status_words() or self._cause()}{hint}"
+        how = "ended before it answered" if any(str(one) == _CLOSED for one in leaves) else "could not be used"
+        return f"{title} {how}{'' if how.startswith('ended') else self._cause()}{self._errors.words()}"
+
+
+def _system_words(error: OSError, server: Server) -> str:
+    if server.cwd and not os.path.isdir(server.cwd):
+        return f"its folder {server.cwd} is not there"
+    if isinstance(error, FileNotFoundError):
+        return f"there is no command {server.command[0]!r}: install it, or give its path"
+    return error.strerror or str(error)
+
+
+def _leaves(error: BaseException | None) -> list[BaseException]:
+    """An error, or those of a group."""
+    if isinstance(error, BaseExceptionGroup):
+        return [leaf for one in error.exceptions for leaf in _leaves(one)]
+    return [] if error is None or isinstance(error, asyncio.CancelledError) else [error]
+
+
+# --- the SDK --------------------------------------------------------------------------------------------
+
+
+def _sdk() -> None:
+    """The SDK is there. What it logs goes to whoever set logging up, and to nobody else.
+
+    Raises:
+        MissingExtra: It is not installed.
+    """
+    if find_spec("mcp") is None:
+        raise MissingExtra("MCP", "mcp")
+    for name in ("mcp", "client"):
+        logger = logging.getLogger(name)
+        if not logger.handlers:
+            logger.addHandler(logging.NullHandler())
+
+
+def _version() -> str:
+    import tenlines
+
+    return tenlines.__version__
+
+
+def _announces(client: Client) -> bool:
+    """Whether the server tells of other tools only to those who listen (2026-07-28)."""
+    from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+    tools = client.server_capabilities.tools
+    return client.protocol_version in MODERN_PROTOCOL_VERSIONS and tools is not None and bool(tools.list_changed)
+
+
+async def _listing(client: Client) -> Listing:
+    """All that the server has."""
+    has = client.server_capabilities
+    tools = await _pages(client.list_tools, "tools") if has.tools is not None else []
+    prompts = await _pages(client.list_prompts, "prompts") if has.prompts is not None else []
+    return Listing(tuple(tools), tuple(prompts), has.resources is not None)
+
+
+async def _pages(fetch: Callable[..., Awaitable[Any]], what: str) -> list[Any]:
+    found: list[Any] = []
+    cursor: str | None = None
+    for _ in range(MOST_PAGES):
+        page = await fetch(cursor=cursor)
+        found += getattr(page, what)
+        cursor = page.next_cursor
+        if cursor is None or len(found) > MOST_LISTED:
+            break
+    return found[:MOST_LISTED]
+
+
+@asynccontextmanager
+async def _over_http(server: Server, note: Callable[[Any], Awaitable[None]], connect: Any) -> AsyncIterator[Any]:
+    """The streams of a server at an address. How long an answer may take is up to each call."""
+    import httpx2
+
+    timeout = httpx2.Timeout(_CONNECT_S, read=None)
+    hooks = {"response": [note]}
+    async with (
+        httpx2.AsyncClient(headers=server.headers, timeout=timeout, event_hooks=hooks) as client,
+        connect(server.url, http_client=client) as streams,
+    ):
+        yield streams
+
+
+@asynccontextmanager
+async def _watched(transport: Any, over: asyncio.Event) -> AsyncIterator[Any]:
+    """The streams of a transport; `over` is set as soon as nothing more can come."""
+    import anyio
+
+    async with transport as (read, write):
+        put, take = anyio.create_memory_object_stream[Any](0)
+
+        async def forward() -> None:
+            with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
+                async with put:
+                    async for item in read:
+                        await put.send(item)
+            over.set()
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(forward)
+            try:
+                yield take, write
+            finally:
+                group.cancel_scope.cancel()
+                take.close()
+
+
+class _Tail:
+    """The end of what a server writes to its standard error."""
+
+    def __init__(self) -> None:
+        self._text = b""
+        self._lock = threading.Lock()
+        self._stream: TextIO | None = None
+        self._reader: threading.Thread | None = None
+
+    def open(self) -> TextIO:
+        """What the server is to write to."""
+        take, put = os.pipe()
+        self._stream = os.fdopen(put, "w")
+        self._reader = threading.Thread(target=self._read, args=(take,), name="tenlines-mcp-stderr", daemon=True)
+        self._reader.start()
+        return self._stream
+
+    def started(self) -> None:
+        """The server has it by now, and this process lets it go, so that it ends with the server."""
+        if self._stream is not None:
+            self._stream.close()
+
+    close = started
+
+    def _read(self, take: int) -> None:
+        with open(take, "rb", buffering=0) as stream:
+            while piece := stream.read(1 << 16):
+                with self._lock:
+                    self._text = (self._text + piece)[-4 * STDERR_CHARS :]
+
+    def words(self) -> str:
+        """In a message; "" where there is nothing."""
+        if self._reader is not None:
+            self._reader.join(0.1)  # what it wrote last is on the way
+        with self._lock:
+            text = seen(self._text.decode("utf-8", "replace"), 4 * STDERR_CHARS)[-STDERR_CHARS:].strip()
+        return f". It wrote:\n{text}" if text else ""
