@@ -17,9 +17,10 @@ import sys
 import threading
 from collections.abc import Iterable, MutableMapping
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 from weakref import WeakValueDictionary
 
+from tenlines.core import codec
 from tenlines.core.events import AnyEvent
 from tenlines.errors import MissingExtra
 from tenlines.ports import CallContext, Journal, Observer
@@ -71,8 +72,6 @@ class Tracing:
         self.content = wants_content(os.environ) if content is None else content
         self.redaction = Redaction() if redaction is None else redaction
         self._meters: dict[int, Meters] = {}
-        self._live: WeakValueDictionary[str, Span] = WeakValueDictionary()
-        """The spans that are open, of all runs: a child's parent is among them."""
 
     def on_event(self, event: AnyEvent) -> None:
         """Never called: each run has an observer of its own."""
@@ -86,7 +85,7 @@ class Tracing:
         spans = Spans(self.vintage, content=self.content, redaction=self.redaction)
         for event in past:
             spans.take(event)
-        return RunTracing(spans, _Writer(provider, self.vintage, self._live), meters)
+        return RunTracing(spans, _Writer(provider, _live), meters)
 
     def _counting(self) -> Meters | None:
         provider = self._meter_provider or self._metrics.get_meter_provider()
@@ -112,7 +111,7 @@ class RunTracing:
 
     def on_event(self, event: AnyEvent) -> None:
         """Begin, mark and end spans."""
-        for change in self._spans.take(event):
+        for change in self._spans.take(codec.as_read(event)):
             begun = self._writer.write(change)
             if self._meters is not None and begun is not None and isinstance(change, Ended):
                 self._meters.count(begun, change)
@@ -123,21 +122,26 @@ class RunTracing:
         return self._writer.current(self._spans.call_span(ctx.key))
 
 
+_Live: TypeAlias = MutableMapping[tuple[int, str], "Span"]
+_live: _Live = WeakValueDictionary()
+"""The spans of runs that are watched and have not ended, by provider and id: a child's parent is among them."""
+
+
 class _Writer:
     """Turns changes into spans of the SDK.
 
     Args:
         provider: Who makes them.
-        vintage: Which names are used.
         live: The spans that are open, of other runs too.
     """
 
-    def __init__(self, provider: TracerProvider, vintage: Vintage, live: MutableMapping[str, Span]) -> None:
+    def __init__(self, provider: TracerProvider, live: _Live) -> None:
         self._api, self._live = _module("opentelemetry.trace"), live
         self._status = _module("opentelemetry.trace.status")
         self._no_context: Context = _module("opentelemetry.context").Context()
         self._tracer: Tracer = provider.get_tracer(SCOPE, _version())
         self._ids = GivenIds.of(self._tracer)
+        self._provider = id(provider)
         self._open: dict[str, tuple[Begun, Span]] = {}
 
     def write(self, change: Change) -> Begun | None:
@@ -176,7 +180,7 @@ class _Writer:
             if self._ids is not None:
                 self._ids.give("", "")
         self._open[begun.span_id] = (begun, span)
-        self._live[begun.span_id] = span
+        self._live[self._provider, begun.span_id] = span
 
     def _end(self, ended: Ended) -> Begun | None:
         found = self._open.pop(ended.span_id, None)
@@ -193,7 +197,7 @@ class _Writer:
         """The context that a span begins in: that of its parent, and never what happens to be current."""
         if not begun.parent:
             return self._no_context
-        parent = self._live.get(begun.parent)
+        parent = self._live.get((self._provider, begun.parent))
         if parent is None:
             parent = self._api.NonRecordingSpan(self._named(begun.trace_id, begun.parent, begun.flags or "01"))
         context: Context = self._api.set_span_in_context(parent, self._no_context)
@@ -300,10 +304,11 @@ def export_run(
     said = wants_content(os.environ) if content is None else content
     hidden = Redaction() if redaction is None else redaction
     provider = tracer_provider or _module("opentelemetry.trace").get_tracer_provider()
-    flush, live, count = getattr(provider, "force_flush", None), dict[str, Any](), 0
+    flush, count = getattr(provider, "force_flush", None), 0
+    live: _Live = {}  # a parent has ended when the spans of its children are made
     for log in past.family(journal, run_id):
         hidden.learn(log)
-        writer = _Writer(provider, named, live)
+        writer = _Writer(provider, live)
         for change in past.changes(log, named, content=said, redaction=hidden):
             count += writer.write(change) is not None
             if flush is not None and isinstance(change, Ended) and count % FLUSHED_AFTER == 0:

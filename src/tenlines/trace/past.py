@@ -124,7 +124,7 @@ def _lost(journal: Journal, log: list[ev.AnyEvent]) -> Iterator[str]:
         elif isinstance(event, ev.CallReturned | ev.CallFailed | ev.LateResultArrived) and event.spent is not None:
             silent.pop((event.step, event.position), None)
     for run in journal.runs() if silent else ():
-        if log[0].at <= run.started_at <= log[-1].at:
+        if run.started_at >= log[0].at:
             start = next(iter(journal.read(run.run_id)))
             if isinstance(start, ev.RunStarted) and start.parent in silent.values():
                 yield run.run_id
