@@ -5,6 +5,7 @@ TenlinesError                  never raised itself
 ├── MisuseError                the caller or a driver broke the contract
 │   ├── InvalidEvent           an event that this state does not accept; the state is unchanged
 │   ├── ApprovalRefused        a decision about a call that does not wait for it, or is another one by now
+│   ├── FlowError              a workflow waits for what is no part of it, or goes another way than it did
 │   └── ConfigError            an agent, tool or command was set up wrongly
 │       └── MissingExtra       an optional dependency is not installed; says the install command
 ├── RemoteError                the other side failed or misbehaved
@@ -23,6 +24,7 @@ TenlinesError                  never raised itself
 │   ├── JournalDamaged         what was read is not what was written
 │   ├── SessionBusy            another run of the conversation is still open
 │   └── RunNotFound            no run of this id is in the journal
+├── StageFailed                a stage or step of a workflow has no value; raised in the workflow itself
 ├── RunStopped                 a run ended in another way than an answer; `.result` has everything
 │   ├── StepLimitReached
 │   ├── ToolLimitReached
@@ -58,6 +60,7 @@ __all__ = [
     "ContextTooLong",
     "DeadlinePassed",
     "EmptyReply",
+    "FlowError",
     "InternalError",
     "InvalidEvent",
     "JournalConflict",
@@ -81,6 +84,7 @@ __all__ = [
     "RunStopped",
     "RunStuck",
     "SessionBusy",
+    "StageFailed",
     "StepLimitReached",
     "TenlinesError",
     "ToolLimitReached",
@@ -103,6 +107,10 @@ class MisuseError(TenlinesError):
 
 class InvalidEvent(MisuseError):
     """An event that the machine does not accept in its present state. The state is unchanged."""
+
+
+class FlowError(MisuseError):
+    """A workflow waits for what is no part of it, or goes another way than the log says that it went."""
 
 
 class ConfigError(MisuseError):
@@ -270,6 +278,20 @@ class RunNotFound(JournalError):
     """No run of this id is in the journal."""
 
     exit_code = 2
+
+
+class StageFailed(TenlinesError):
+    """A stage or step of a workflow has no value. Raised in the workflow, which may catch it.
+
+    Args:
+        name: The stage or step.
+        outcome: What became of the call.
+        text: What is known, in words.
+    """
+
+    def __init__(self, name: str, outcome: str, text: str) -> None:
+        super().__init__(f"{name}: {outcome}: {text}")
+        self.name, self.outcome, self.text = name, outcome, text
 
 
 class RunStopped(TenlinesError):
