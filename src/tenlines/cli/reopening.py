@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from tenlines.core.context import Compaction
     from tenlines.core.events import ToolSpec
     from tenlines.core.state import State
-    from tenlines.ports import Model, Observer
-    from tenlines.tools import Tool
+    from tenlines.ports import Model, Observer, ToolPort
     from tenlines.trace.story import Story
 
 
@@ -35,11 +34,13 @@ class Given(NamedTuple):
     compaction: Compaction | None = None
     observers: tuple[Observer, ...] = ()
     """Who watches beside the person."""
+    mcp: Sequence[str] = ()
+    mcp_trust: Sequence[str] = ()
 
     @property
     def is_nothing(self) -> bool:
         """Whether the run goes on just as it is."""
-        return self[:6] == (opt.NONE_GIVEN, None, (), (), (), None) and self.compaction is None
+        return self[:6] == (opt.NONE_GIVEN, None, (), (), (), None) and self.compaction is None and not self.mcp
 
 
 def model_of(story: Story, named: str | None, console: Console | None) -> Model:
@@ -69,7 +70,7 @@ def tools_of(story: Story, given: Given) -> list[Any]:
 
     specs = own_specs(story.machine.state)
     marked = {spec.name for spec in specs if spec.approve}
-    return guard(plain_tools(specs, given.tools), given.ask, given.deny, marked)
+    return guard(plain_tools(specs, given.tools, given.mcp, given.mcp_trust), given.ask, given.deny, marked)
 
 
 def own_specs(state: State) -> tuple[ToolSpec, ...]:
@@ -77,15 +78,20 @@ def own_specs(state: State) -> tuple[ToolSpec, ...]:
     return tuple(spec for spec in state.specs if not (state.settings.read_results and spec.name == READ_RESULT))
 
 
-def plain_tools(specs: Sequence[ToolSpec], files: Sequence[str]) -> list[Tool[..., object]]:
-    """The tools of these files, or of those that the journal names, as they speak for themselves.
+def plain_tools(
+    specs: Sequence[ToolSpec], files: Sequence[str], mcp: Sequence[str] = (), trust: Sequence[str] = ()
+) -> list[ToolPort]:
+    """The tools of these files and servers, or of those that the journal names, as they speak for themselves.
 
     Raises:
         ConfigError: As in `tools_of`.
     """
     from tenlines.cli.making import load_files
+    from tenlines.cli.mcp_tools import is_from_server, server_tools_again
 
-    return load_files(files or _files_of(specs))
+    from_files = [spec for spec in specs if not is_from_server(spec)]
+    loaded: list[ToolPort] = [*load_files(files or _files_of(from_files))]
+    return [*loaded, *server_tools_again(specs, mcp, trust, loaded)]
 
 
 def gone(story: Story, tools: Sequence[Any]) -> str:

@@ -8,6 +8,7 @@ import typer
 
 from tenlines.cli import options as opt
 from tenlines.cli import telemetry
+from tenlines.cli.mcp_tools import McpNames, McpTrust
 from tenlines.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ def resume(
     parallel: Parallel = 1,
     model: opt.ModelName = None,
     tools: opt.ToolFiles = None,
+    mcp: McpNames = None,
+    mcp_trust: McpTrust = None,
     ask: opt.AskFor = None,
     deny: opt.DenyFor = None,
     max_steps: opt.MaxSteps = None,
@@ -54,7 +57,8 @@ def resume(
     """Go on with a run: after a limit, a cancel, a decision, a failed model or a crash. Nothing is repeated.
 
     Limits are those of the whole run: after 20 steps, `--max-steps 30` allows 10 more. Those that are not given
-    stay as they were. The model and the files of the tools are taken from the journal unless they are given.
+    stay as they were. The model, the files of the tools and the MCP servers are taken from the journal unless they
+    are given.
 
     A call that was under way when the process died runs again only if its tool is read_only or idempotent. Any
     other is looked up with the tool's `reconcile`, or reported as in doubt.
@@ -81,6 +85,7 @@ def resume(
     limits.over(Limits())  # a wrong number is reported before anything is opened
     given = Given(limits, model, tuple(tools or ()), tuple(ask or ()), tuple(deny or ()), say, take_over, journal)
     given = given._replace(compaction=opt.read_compaction(compact, compact_at, compact_by, window))
+    given = given._replace(mcp=tuple(mcp or ()), mcp_trust=tuple(mcp_trust or ()))
     output = opt.Output(json, quiet, stream)
     if (run is None) != all_:
         raise ConfigError("name one run, as in `tenlines resume last`, or all that crashed: `tenlines resume --all`")

@@ -9,6 +9,7 @@ import typer
 
 from tenlines.cli import options as opt
 from tenlines.cli import telemetry
+from tenlines.cli.mcp_tools import McpNames, McpTrust
 from tenlines.cli.moves import command
 from tenlines.errors import ConfigError
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from tenlines.core.events import Settings
     from tenlines.core.result import RunResult
     from tenlines.drivers.control import Control
+    from tenlines.ports import ToolPort
 
 Task = Annotated[str, typer.Argument(metavar="TASK", help="What is to be done; `-` reads it from standard input.")]
 Instructions = Annotated[
@@ -66,6 +68,8 @@ def run(
     task: Task,
     model: opt.ModelName = None,
     tools: opt.ToolFiles = None,
+    mcp: McpNames = None,
+    mcp_trust: McpTrust = None,
     instructions: Instructions = "",
     session: SessionName = None,
     max_steps: opt.MaxSteps = None,
@@ -111,6 +115,7 @@ def run(
       echo "Who wrote this?" | tenlines run - --model http://127.0.0.1:8080/v1
       tenlines run "Count the files" --tools files.py --json | jq .type
       tenlines run "Tidy the shop" --tools shop.py --ask 'delete_*' --deny pay
+      tenlines run "What time is it in Tokyo?" --mcp "uvx mcp-server-time" --mcp-trust time
       tenlines run "Read all of it" --tools files.py --max-steps 60 --compact
       tenlines run "And the day after?" --session trip
 
@@ -133,6 +138,7 @@ def run(
     from tenlines.cli.driving import seat
     from tenlines.cli.guarding import guard
     from tenlines.cli.making import choose_model, load_files, make_model
+    from tenlines.cli.mcp_tools import server_tools
     from tenlines.core.events import Settings
     from tenlines.core.limits import Limits
     from tenlines.journal import open_journal
@@ -151,9 +157,11 @@ def run(
     said = read_task(task)
     with telemetry.tracing(otel, journal, "last") as traced, seat(opt.Output(json, quiet, stream)) as here:
         chosen = make_model(choose_model(model, here.tell), here.console)
+        brought: list[ToolPort] = [*load_files(tools or [])]
+        brought += server_tools(mcp or (), mcp_trust or (), brought, here.tell)
         agent = Agent(
             chosen,
-            guard(load_files(tools or []), ask or (), deny or ()),
+            guard(brought, ask or (), deny or ()),
             instructions=instructions,
             settings=_priced(settings, chosen.name, prices, here.clock.now()),
             journal=open_journal(journal, durability=_durability(durability)),

@@ -13,6 +13,7 @@ import os
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from importlib.metadata import version
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO, TypeAlias, TypeVar
 
@@ -312,9 +313,7 @@ def _sdk() -> None:
 
 
 def _version() -> str:
-    import tenlines
-
-    return tenlines.__version__
+    return version("tenlines")
 
 
 def _announces(client: Client) -> bool:

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from tenlines.core.events import ToolSpec
+from tenlines.core.outcomes import READ_RESULT
 from tenlines.core.transcript import JsonObject
 from tenlines.errors import ConfigError
 from tenlines.tools.mcp import tool as asking
@@ -75,7 +76,7 @@ class McpServers:
         """
         drafts = [draft for link in self._links for draft in _drafts(link, self._listing(link), self._choices)]
         drafts = list({draft.origin: draft for draft in drafts}.values())
-        names = wire_names([draft.origin for draft in drafts], taken)
+        names = wire_names([draft.origin for draft in drafts], {*taken, READ_RESULT})
         self.left_out, made = [], list[McpTool]()
         for draft in drafts:
             try:
