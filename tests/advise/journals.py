@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, repeat
 from random import Random
 from typing import Any, NamedTuple
 
@@ -96,7 +97,7 @@ class Log:
     def go(self) -> None:
         """To the end, or to where the process dies."""
         step: Step | None = None
-        moves = iter([*self.script.steps, None])
+        moves = chain(self.script.steps, repeat(None))
         while not isinstance(effect := self.machine.next(self.at), Finish):
             if isinstance(effect, RunTools):
                 self.call(effect, step)
@@ -161,7 +162,7 @@ def aimless(random: Random, **fields: Any) -> Script:
     length = random.choice((1, 2, 2, 3, 3, 4, 5, 6, 8))
     steps = [[step_of(random, random.choice(TOOLS), at)] for at in range(length)]
     tools = tuple(spec(name) for name in TOOLS)
-    return Script(steps, task=f"Task {random.randrange(10**6)}", tools=tools, cached=2_000, **fields)
+    return Script(steps, task=f"Task {random.randrange(10**6)}", tools=tools, cached=2_000)._replace(**fields)
 
 
 def step_of(random: Random, tool: str, at: int, words: int = 30) -> Call:
@@ -182,7 +183,8 @@ def shipping(random: Random, **fields: Any) -> Script:
         spec("get_tracking", code="string", lang="string"),
         spec("notes", text="string"),
     )
-    return Script(steps, task=f"Where is order {order} now?", tools=tools, agent="shipping", cached=2_000, **fields)
+    made = Script(steps, task=f"Where is order {order} now?", tools=tools, agent="shipping", cached=2_000)
+    return made._replace(**fields)
 
 
 def flooded(random: Random, **fields: Any) -> Script:

@@ -6,7 +6,9 @@ How a run ended says what is known of it:
 - stopped from outside, by a limit, a person, a crash or a provider that was not there: it needed more than it made.
   Such a run is censored;
 - ended by itself without an answer (`stuck`, `refused`, ...): more steps would have changed nothing, so it says nothing
-  of how many an answer needs, and is left out.
+  of how many an answer needs, and is left out;
+- lost: it went on for twice the steps of the longest answer there ever was. Where there are several such runs, they
+  would not have been answered with more steps either (Maller and Zhou, 1992), and are left out as well.
 """
 
 from __future__ import annotations
@@ -35,6 +37,8 @@ LEAST_SHARE = 0.02
 """Part of all tokens that a lower cap has to save."""
 REACHED_BY = 2
 """Where the p95 is not known, the cap is to be so many times what it is."""
+LOST = 2
+"""A run that went on for so many times the steps of the longest answer, and had none, would never have had one."""
 
 Ending: TypeAlias = Literal["answered", "censored", "left_out"]
 _BY_ITSELF = frozenset({"stuck", "refused", "empty_reply", "truncated_reply", "context_overflow"})
@@ -65,6 +69,8 @@ class CapLine(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     censored: int
     left_out: int
     """Runs that ended by themselves without an answer."""
+    lost: int
+    """Runs that went on for twice the steps of the longest answer; left out too."""
     forks: int
     """Forks begin in the middle, so they are left out too."""
     at_cap: int
@@ -119,7 +125,7 @@ class Caps:
 
     def line(self) -> CapLine:
         """What is known."""
-        found = curve(self._answered, self._stopped)
+        found = self._curve()
         p95, (low, high) = found.steps_for(SHARE), found.interval_for(SHARE)
         answered = self._answered.total()
         waiting = self._waiting(found, p95)
@@ -132,12 +138,27 @@ class Caps:
             naive=curve(self._answered, {}).steps_for(SHARE) if answered >= LEAST_ANSWERED else None,
             more_than=found.last if is_past else None,
             answered=answered,
-            censored=self._stopped.total(),
+            censored=self._stopped.total() - self._lost(),
+            lost=self._lost(),
             left_out=self._left_out,
             forks=self._forks,
             at_cap=self._at_cap.total(),
             waiting=waiting,
         )
+
+    def _curve(self) -> Curve:
+        """The estimate, without the runs that are lost."""
+        if not self._lost():
+            return curve(self._answered, self._stopped)
+        most = LOST * max(self._answered)
+        return curve(self._answered, {steps: runs for steps, runs in self._stopped.items() if steps < most})
+
+    def _lost(self) -> int:
+        if self._answered.total() < LEAST_ANSWERED:
+            return 0
+        most = LOST * max(self._answered)
+        lost = sum(runs for steps, runs in self._stopped.items() if steps >= most)
+        return lost if lost >= LEAST_CUT else 0
 
     def _waiting(self, found: Curve, p95: int | None) -> str:
         answered = self._answered.total()
@@ -165,7 +186,7 @@ class Caps:
         if line.at_cap < LEAST_CUT or line.cap is None:
             return None
         to = past if line.p95 is not None else REACHED_BY * line.cap
-        found = curve(self._answered, self._stopped)
+        found = self._curve()
         rescued, kept = 0.0, NOTHING
         for steps, runs in self._at_cap.items():
             after, later = found.unanswered_after(steps), found.unanswered_after(to)
@@ -226,11 +247,12 @@ class Caps:
 
 
 def _all(line: CapLine) -> int:
-    return line.answered + line.censored + line.left_out
+    return line.answered + line.censored + line.left_out + line.lost
 
 
 def _rests_on(line: CapLine) -> str:
-    return f"{line.answered:,} answered, {line.censored:,} censored"
+    lost = f", {line.lost:,} lost" if line.lost else ""
+    return f"{line.answered:,} answered, {line.censored:,} censored{lost}"
 
 
 def _interval(line: CapLine) -> str:

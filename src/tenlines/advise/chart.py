@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Sequence
-from textwrap import wrap
 from typing import NamedTuple
 
 from tenlines.advise.findings import percent
@@ -81,7 +80,7 @@ def _box(place: int, stage: Stage, way: Way) -> Box:
     for first, last in way.loops:
         if last == place:
             notes.append(f"in some runs again from stage {first + 1}")
-    return Box(f"{place + 1}  {one_line(' + '.join(stage.tools), WIDEST - 8)}", tuple(notes))
+    return Box(f"{place + 1}. {one_line(' + '.join(stage.tools), WIDEST - 8)}", tuple(notes))
 
 
 # --- as text --------------------------------------------------------------------------------------------
@@ -108,16 +107,17 @@ def text_of(chart: Chart, lines: Lines = UNICODE) -> str:
     width = box_width(chart)
     many = max(1, len(chart.columns))
     whole = many * width + (many - 1) * GAP
-    alone = min(WIDEST, max(width, min(WIDEST, whole)))
-    rows = _stack(chart.before, alone, lines)
-    if chart.columns:
-        centres = [place * (width + GAP) + width // 2 for place in range(many)]
-        trunk = whole // 2
-        rows = [row.center(whole) if not row.strip(lines.down) else _centred(row, whole, alone) for row in rows]
-        rows += [_at({trunk: lines.down}, whole), _beam(centres, trunk, whole, lines, is_fork=True)]
-        rows += _side_by_side(chart.columns, width, lines)
-        rows += [_beam(centres, trunk, whole, lines, is_fork=False), _at({trunk: lines.arrow}, whole)]
-        rows += [_centred(row, whole, alone) for row in _stack(chart.after, alone, lines)]
+    alone = min(WIDEST, whole)
+    if not chart.columns:
+        return _joined(_stack([*chart.before, *chart.after], alone, lines))
+    centres, trunk = [place * (width + GAP) + width // 2 for place in range(many)], whole // 2
+    before, after = (_centred(_stack(boxes, alone, lines), whole) for boxes in (chart.before, chart.after))
+    fork = [_at({trunk: lines.down}, whole), _beam(centres, trunk, whole, lines, is_fork=True)]
+    meet = [_beam(centres, trunk, whole, lines, is_fork=False), _at({trunk: lines.arrow}, whole)]
+    return _joined([*before, *fork, *_side_by_side(chart.columns, width, lines), *meet, *after])
+
+
+def _joined(rows: Sequence[str]) -> str:
     return "\n".join(row.rstrip() for row in rows)
 
 
@@ -125,7 +125,7 @@ def box_width(chart: Chart) -> int:
     """Of the boxes that stand side by side, or of all where there is one path."""
     many = max(1, len(chart.columns))
     every = [*chart.before, *chart.after, *(box for column in chart.columns for box in column.boxes)]
-    longest = max(max(map(cells, (box.title, *box.notes))) for box in every) + 4
+    longest = max(cells(one_line(text)) for box in every for text in (box.title, *box.notes)) + 4
     room = (WIDTH - GAP * (many - 1)) // many
     return max(NARROWEST, min(WIDEST, longest, room))
 
@@ -138,13 +138,29 @@ def cells(text: str) -> int:
 
 
 def wrapped(box: Box, width: int) -> list[str]:
-    """The lines of a box."""
-    return [line for text in (box.title, *box.notes) for line in wrap(text, width) or [""]]
+    """The lines of a box, harmless, none of them wider."""
+    return [line for text in (box.title, *box.notes) for line in _wrap(one_line(text), width)]
 
 
-def _centred(row: str, whole: int, width: int) -> str:
-    left = (whole - width) // 2
-    return " " * left + row
+def _wrap(text: str, width: int) -> list[str]:
+    """Broken at blanks, and inside a word that is too long."""
+    lines = [""]
+    for word in text.split():
+        if lines[-1] and cells(lines[-1]) + 1 + cells(word) <= width:
+            lines[-1] += f" {word}"
+            continue
+        if lines[-1]:
+            lines.append("")
+        for sign in word:
+            if cells(lines[-1]) + cells(sign) > width:
+                lines.append("")
+            lines[-1] += sign
+    return lines
+
+
+def _centred(rows: Sequence[str], whole: int) -> list[str]:
+    left = (whole - max(map(cells, rows), default=0)) // 2
+    return [" " * left + row for row in rows]
 
 
 def _stack(boxes: Sequence[Box], width: int, lines: Lines) -> list[str]:

@@ -41,8 +41,9 @@ def ordered(findings: Iterable[Finding]) -> list[Finding]:
     found = list(findings)
     in_dollars = all(one.dollars is not None for one in found)
 
-    def key(one: Finding) -> tuple[float, int, str, str, str]:
-        return (-(one.dollars or 0.0) if in_dollars else 0.0, -one.tokens, one.kind, one.group, one.subject)
+    def key(one: Finding) -> tuple[float, int, str, str, str, float]:
+        dollars = -(one.dollars or 0.0)
+        return (dollars if in_dollars else 0.0, -one.tokens, one.kind, one.group, one.subject, dollars)
 
     return sorted(found, key=key)
 

@@ -6,7 +6,6 @@ earlier stage, where its value stands in that text in nearly all runs. Everythin
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from typing import Literal, NamedTuple, TypeAlias
@@ -20,6 +19,8 @@ LOOKED_AT = 200_000
 """Characters of a text in which a value is looked for."""
 SHORTEST = 2
 """Characters of a value that is looked for: a shorter one stands everywhere."""
+TOLD_APART = 20
+"""Values of an argument that are told apart: one with more is no constant."""
 LONGEST = 200
 """Characters of a value that is looked for, or shown."""
 
@@ -52,10 +53,19 @@ class Origin(NamedTuple):
 
 
 class _Seen:
-    def __init__(self, value: JsonValue) -> None:
-        self.value, self.written = value, _written(value)
-        self.runs = self.same = self.task = 0
+    def __init__(self) -> None:
+        self.values: dict[str, JsonValue] = {}
+        self.same = Counter[str]()
+        """Runs in which all calls were given that value."""
+        self.runs = self.task = 0
         self.results = Counter[int]()
+
+    def enter_value(self, values: list[JsonValue]) -> None:
+        written = {_written(value) for value in values}
+        if len(written) == 1 and len({*self.values, *written}) <= TOLD_APART:
+            (one,) = written
+            self.values[one] = values[0]
+            self.same[one] += 1
 
 
 class Origins:
@@ -66,26 +76,27 @@ class Origins:
 
     def take(self, task: str, stages: Sequence[Sequence[Call]]) -> None:
         """Look at the arguments of one run."""
-        texts = [[call.text[:LOOKED_AT] for call in calls] for calls in stages]
-        task = task[:LOOKED_AT]
+        texts = [[call.text[:LOOKED_AT].casefold() for call in calls] for calls in stages]
+        task = task[:LOOKED_AT].casefold()
         for place, calls in enumerate(stages):
             given: dict[tuple[str, str], list[JsonValue]] = {}
             for call in calls:
                 for name, value in (call.arguments or {}).items():
                     given.setdefault((call.tool, name), []).append(value)
             for key, values in given.items():
-                seen = self._stages[place].setdefault(key, _Seen(values[0]))
+                seen = self._stages[place].setdefault(key, _Seen())
                 self._enter(seen, values, task, texts[:place])
 
     @staticmethod
     def _enter(seen: _Seen, values: list[JsonValue], task: str, before: list[list[str]]) -> None:
         seen.runs += 1
-        seen.same += all(_written(value) == seen.written for value in values)
-        patterns = [_pattern(value) for value in values]
-        seen.task += all(one is not None and one.search(task) for one in patterns)
+        seen.enter_value(values)
+        wanted = [_wanted(value) for value in values]
+        if not all(wanted):
+            return
+        seen.task += all(_stands(one, task) for one in wanted)
         for place, texts in enumerate(before):
-            stands = all(one is not None and any(one.search(text) for text in texts) for one in patterns)
-            seen.results[place] += stands
+            seen.results[place] += all(any(_stands(one, text) for text in texts) for one in wanted)
 
     def of(self, stage: int) -> list[Origin]:
         """The arguments of a stage, by tool and name."""
@@ -94,8 +105,9 @@ class Origins:
 
 def _origin(tool: str, name: str, seen: _Seen) -> Origin:
     enough = NEARLY_ALL * seen.runs
-    if seen.same >= enough and seen.runs > 1:
-        return Origin(tool, name, "constant", None, seen.value)
+    constant = max(seen.same, key=lambda one: seen.same[one], default="")
+    if seen.same[constant] >= enough and seen.runs > 1:
+        return Origin(tool, name, "constant", None, seen.values[constant])
     if seen.task >= enough:
         return Origin(tool, name, "task", None, None)
     for place in sorted(seen.results, reverse=True):  # the newest that has it
@@ -109,11 +121,25 @@ def _written(value: JsonValue) -> str:
     return canonical({"": value})[:LONGEST]
 
 
-def _pattern(value: JsonValue) -> re.Pattern[str] | None:
-    """What is looked for; None for a value that would be found by chance, or not as it stands."""
+def _wanted(value: JsonValue) -> str:
+    """What is looked for; "" for a value that would be found by chance, or not as it stands."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        return None
-    text = str(value).strip()
-    if not SHORTEST <= len(text) <= LONGEST:
-        return None
-    return re.compile(rf"(?<!\w){re.escape(text)}(?!\w)", re.IGNORECASE)
+        return ""
+    text = str(value).strip().casefold()
+    return text if SHORTEST <= len(text) <= LONGEST else ""
+
+
+def _stands(wanted: str, text: str) -> bool:
+    """Whether it stands there as a word, or as several."""
+    at = text.find(wanted)
+    while at >= 0:
+        end = at + len(wanted)
+        if not (_goes_on(text[at - 1 : at], wanted[0]) or _goes_on(text[end : end + 1], wanted[-1])):
+            return True
+        at = text.find(wanted, at + 1)
+    return False
+
+
+def _goes_on(beside: str, edge: str) -> bool:
+    """Whether the sign beside the edge of a word belongs to it."""
+    return (beside.isalnum() or beside == "_") and (edge.isalnum() or edge == "_")

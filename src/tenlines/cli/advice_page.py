@@ -140,7 +140,8 @@ def cap_words(cap: CapLine) -> str:
     limit = "there is no cap" if cap.cap is None else f"the cap is {cap.cap}"
     if cap.waiting:
         return limit
-    counted = f"{cap.answered:,} answered, {cap.censored:,} stopped before"
+    lost = f", {cap.lost:,} lost" if cap.lost else ""
+    counted = f"{cap.answered:,} answered, {cap.censored:,} stopped before{lost}"
     if cap.p95 is None:
         return f"{SHARE:.0%} are answered after more than {cap.more_than} ({counted}); {limit}"
     low, high = ("?" if one is None else str(one) for one in (cap.low, cap.high))
