@@ -17,6 +17,7 @@ from tenlines.cli.export import export
 from tenlines.cli.forecast import forecast
 from tenlines.cli.fork import fork
 from tenlines.cli.importing import import_
+from tenlines.cli.mcp import mcp
 from tenlines.cli.pending import pending
 from tenlines.cli.prune import prune
 from tenlines.cli.repair import repair
@@ -126,3 +127,4 @@ app.command(short_help="Explain the rules of providers' formats.")(rules)
 app.command(short_help="Say what a run will cost, before it is started.")(forecast)
 app.command(short_help="Say what a run cost: each step, each tool, each cut.")(cost)
 app.command(short_help="Say what past runs teach: the step cap, floods, repeats, cache breaks, workflows.")(advise)
+app.command(short_help="Offer an agent to MCP clients.")(mcp)

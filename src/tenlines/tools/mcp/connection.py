@@ -97,7 +97,7 @@ class Connection:
             Unreachable: It did not come to that; the message says why.
             MissingExtra: The SDK is not installed.
         """
-        _sdk()
+        require_sdk()
         ready = asyncio.get_running_loop().create_future()
         self.listed_for = version
         self._owner = asyncio.ensure_future(self._own(ready))
@@ -298,7 +298,7 @@ def _leaves(error: BaseException | None) -> list[BaseException]:
 # --- the SDK --------------------------------------------------------------------------------------------
 
 
-def _sdk() -> None:
+def require_sdk() -> None:
     """The SDK is there. What it logs goes to whoever set logging up, and to nobody else.
 
     Raises:
