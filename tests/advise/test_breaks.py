@@ -77,6 +77,21 @@ def test_turns_of_a_session_are_told_by_the_log() -> None:
     assert breaks_of([Script(session=f"s{n}", turn=2) for n in range(4)]).findings("a") == []
 
 
+def test_what_costs_nothing_is_no_break() -> None:
+    random = Random(6)
+    cached = [clocked(random, number)._replace(cached=5_000) for number in range(20)]
+    assert breaks_of(cached).findings("a") == []
+
+
+def test_agents_of_one_group_are_compared_each_with_itself() -> None:
+    random = Random(7)
+    scripts = [script for n in range(20) for script in (clocked(random, n), shuffled(random), aimless(random))]
+    assert {found.subject: found.seen.split(" that")[0] for found in breaks_of(scripts, apart=20).findings("all")} == {
+        "a date or time in the instructions": "19 of 19 runs",
+        "the tools come in another order": "16 of 19 runs",
+    }
+
+
 def test_another_model_has_another_cache() -> None:
     scripts = [Script([[Call("look")]], model=f"m{n % 2}", tools=(spec("look"),)) for n in range(30)]
     assert breaks_of(scripts).findings("a") == []

@@ -65,7 +65,8 @@ def test_a_few_examples_are_kept_each_once() -> None:
 
 
 def test_words() -> None:
-    assert [percent(1, 3), percent(1, 400), percent(0, 9), percent(1, 0)] == ["33%", "0.2%", "0%", "0%"]
+    shares = [percent(1, 3), percent(1, 400), percent(1, 9_000), percent(0, 9), percent(1, 0)]
+    assert shares == ["33%", "0.2%", "<0.1%", "0%", "0%"]
     assert worth_words(Worth(1, 2.5)) == "about 1 token, $2.50"
     assert worth_words(Worth(1_200, 0.0001)) == "about 1,200 tokens, $0.000100"
     assert worth_words(Worth(1_200, None)) == "about 1,200 tokens (the price is not known)"

@@ -51,9 +51,35 @@ class _Seen(NamedTuple):
 
 class _Cause:
     def __init__(self) -> None:
-        self.times, self.runs, self.worth = 0, Examples(), NOTHING
-        self.counted: set[str] = set()
+        self.times, self.examples, self.worth = 0, Examples(), NOTHING
+        self.runs = 0
         self.words = ""
+        self._newest = ""
+
+    def enter(self, run: Run, tokens: int) -> None:
+        """Count a break, and what it costs that so many tokens were not in the cache."""
+        self.times += 1
+        self.runs += run.run_id != self._newest
+        self._newest = run.run_id
+        self.examples.add(run.run_id)
+        self.worth = self.worth.plus(_dearer(run, tokens))
+
+
+class _Lane:
+    """Runs that are to begin alike: those of one agent with one model."""
+
+    def __init__(self) -> None:
+        self.seen: dict[tuple[int, int], _Seen] = {}
+        """Beginnings of the last minutes."""
+        self.followed = 0
+        """Runs that could have found their beginning in the cache."""
+        self.causes: dict[str, _Cause] = {}
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether so many runs found nothing that it is no chance."""
+        missed = sum(cause.times for cause in self.causes.values())
+        return missed >= max(LEAST_BREAKS, SHARE * self.followed)
 
 
 class Breaks:
@@ -65,11 +91,7 @@ class Breaks:
 
     def __init__(self, redaction: Redaction) -> None:
         self._redaction = redaction
-        self._seen: dict[tuple[object, ...], _Seen] = {}
-        """Beginnings of the last minutes."""
-        self._pairs = 0
-        """Runs that could have found their beginning in the cache."""
-        self._between: dict[str, _Cause] = {}
+        self._lanes: dict[tuple[str, str], _Lane] = {}
         self._within: dict[str, _Cause] = {}
 
     def take(self, run: Run) -> None:
@@ -89,7 +111,7 @@ class Breaks:
                 read = (line.usage.cache_read or 0) if line.usage is not None else 0
                 could = min(held, taken) if line.step > 1 else taken - self._newest(run)
                 cause.words = cause.words or self._redaction.text(one_line(line.changed, 200))
-                _enter(cause, run, max(0, could - read))
+                cause.enter(run, max(0, could - read))
             held = taken or held
 
     @staticmethod
@@ -102,23 +124,21 @@ class Breaks:
     # --- between runs ---------------------------------------------------------------------------------
 
     def _look_between(self, run: Run) -> None:
+        lane = self._lanes.setdefault((run.start.agent, run.start.model), _Lane())
         key, at = _key(run.start), run.start.at
-        self._seen = {one: seen for one, seen in self._seen.items() if at - seen.at <= KEPT_S}
-        if self._seen:
-            self._pairs += 1
-            if key not in self._seen:
-                self._miss(run, max(self._seen.values(), key=lambda seen: seen.at).start)
-        self._seen[key] = _Seen(run.start, max(at, run.last_at))
+        lane.seen = {one: seen for one, seen in lane.seen.items() if at - seen.at <= KEPT_S}
+        if lane.seen:
+            lane.followed += 1
+            if key not in lane.seen:
+                self._miss(lane, run, max(lane.seen.values(), key=lambda seen: seen.at).start)
+        lane.seen[key] = _Seen(run.start, max(at, run.last_at))
 
-    def _miss(self, run: Run, before: RunStarted) -> None:
-        if before.model != run.start.model:
-            return
-        cause = self._between.setdefault(_between(before, run.start), _Cause())
+    def _miss(self, lane: _Lane, run: Run, before: RunStarted) -> None:
+        cause = lane.causes.setdefault(_between(before, run.start), _Cause())
         first = next((line.usage for line in run.ledger.steps if line.usage is not None), None)
         read = 0 if first is None else first.cache_read or 0
-        _enter(cause, run, max(0, run.beginning - read))
-        if not cause.words:
-            cause.words = self._quoted(before, run.start)
+        cause.enter(run, max(0, run.beginning - read))
+        cause.words = cause.words or self._quoted(before, run.start)
 
     def _quoted(self, before: RunStarted, after: RunStarted) -> str:
         """How they differ, without secrets: these are taken out before anything is quoted."""
@@ -132,28 +152,34 @@ class Breaks:
 
     def findings(self, group: str) -> list[Finding]:
         """What breaks the cache often enough."""
-        missed = sum(cause.times for cause in self._between.values())
-        is_often = missed >= max(LEAST_BREAKS, SHARE * self._pairs)
-        between = self._between.items() if is_often else ()
-        found = [self._between_finding(group, name, cause) for name, cause in between]
-        within = [(name, cause) for name, cause in self._within.items() if _is_often(cause)]
-        return found + [self._within_finding(group, name, cause) for name, cause in within]
+        broken = [lane for lane in self._lanes.values() if lane.is_broken]
+        found = [
+            self._between_finding(group, name, [lane for lane in broken if name in lane.causes]) for name in CAUSES
+        ]
+        within = [self._within_finding(group, *one) for one in self._within.items() if _is_often(one[1])]
+        return [one for one in found if one is not None] + within
 
-    def _between_finding(self, group: str, name: str, cause: _Cause) -> Finding:
+    def _between_finding(self, group: str, name: str, lanes: list[_Lane]) -> Finding | None:
+        causes, followed = [lane.causes[name] for lane in lanes], sum(lane.followed for lane in lanes)
+        times, worth = sum(cause.times for cause in causes), NOTHING
+        for cause in causes:
+            worth = worth.plus(cause.worth)
+        if times < LEAST_BREAKS or not worth.tokens:
+            return None
         what, do = CAUSES[name]
         return Finding(
             kind="cache",
             group=group,
             subject=what,
-            seen=f"{cause.times:,} of {count(self._pairs, 'run')} that followed another within {KEPT_S / 60:.0f} min "
-            f"({percent(cause.times, self._pairs)}) did not begin as any of them: {cause.words}",
+            seen=f"{times:,} of {count(followed, 'run')} that followed another within {KEPT_S / 60:.0f} min "
+            f"({percent(times, followed)}) did not begin as any of them: {causes[0].words}",
             do=do,
-            saves=f"{worth_words(cause.worth)} that no cache had and could have had",
-            tokens=cause.worth.tokens,
-            dollars=cause.worth.dollars,
+            saves=f"{worth_words(worth)} that no cache had and could have had",
+            tokens=worth.tokens,
+            dollars=worth.dollars,
             sure="that the beginnings differ is exact; how long they are is an estimate, and a provider caches from "
             "some length on only (1,024 tokens, for many)",
-            runs=tuple(cause.runs.runs),
+            runs=tuple(causes[0].examples.runs),
         )
 
     def _within_finding(self, group: str, name: str, cause: _Cause) -> Finding:
@@ -163,21 +189,14 @@ class Breaks:
             group=group,
             subject=f"within runs: {what}",
             seen=f"the beginning of a request was not as before {cause.times:,} times in "
-            f"{count(len(cause.counted), 'run')}: {cause.words}",
+            f"{count(cause.runs, 'run')}: {cause.words}",
             do=do,
             saves=f"{worth_words(cause.worth)} that no cache had and could have had",
             tokens=cause.worth.tokens,
             dollars=cause.worth.dollars,
             sure="exact where the provider reports what it read from its cache",
-            runs=tuple(cause.runs.runs),
+            runs=tuple(cause.examples.runs),
         )
-
-
-def _enter(cause: _Cause, run: Run, tokens: int) -> None:
-    cause.times += 1
-    cause.counted.add(run.run_id)
-    cause.runs.add(run.run_id)
-    cause.worth = cause.worth.plus(_dearer(run, tokens))
 
 
 def _dearer(run: Run, tokens: int) -> Worth:
@@ -189,14 +208,13 @@ def _dearer(run: Run, tokens: int) -> Worth:
 
 
 def _is_often(cause: _Cause) -> bool:
-    return cause.times >= LEAST_WITHIN and len(cause.counted) >= LEAST_RUNS
+    return cause.times >= LEAST_WITHIN and cause.runs >= LEAST_RUNS and cause.worth.tokens > 0
 
 
-def _key(start: RunStarted) -> tuple[object, ...]:
-    """What a provider sees of the beginning, tools first."""
+def _key(start: RunStarted) -> tuple[int, int]:
+    """What a provider sees of the beginning, tools first; compared within one process."""
     tools = tuple((spec.name, spec.description, repr(spec.parameters)) for spec in start.tools)
-    texts = tuple(message.text for message in start.messages if isinstance(message, System))
-    return (start.model, hash(tools), hash(texts))
+    return hash(tools), hash(tuple(message.text for message in start.messages if isinstance(message, System)))
 
 
 def _between(before: RunStarted, after: RunStarted) -> str:

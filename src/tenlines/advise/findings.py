@@ -82,10 +82,10 @@ class Sizes:
 
 
 def percent(part: float, whole: float) -> str:
-    """`12%`, `0.4%`."""
-    if not whole:
-        return "0%"
-    share = 100 * part / whole
+    """`12%`, `0.4%`, `<0.1%`."""
+    share = 100 * part / whole if whole else 0.0
+    if 0 < share < 0.05:
+        return "<0.1%"
     return f"{share:.0f}%" if share >= 1 or not share else f"{share:.1f}%"
 
 
