@@ -122,6 +122,4 @@ def test_the_spans_come_back_from_a_real_consumer(
     again = [one for one in phoenix.spans(many) if one["context"]["trace_id"] == trace_id(run_id)]
     assert {(one["context"]["span_id"], one["parent_id"], one["name"]) for one in again} == ids
     if vintage == "released":
-        say(
-            f"Phoenix: installed in {phoenix.install_s:.1f} s, up in {phoenix.start_s:.1f} s; 7 spans sent and read back"
-        )
+        say(f"Phoenix: installed in {phoenix.install_s:.1f} s, up in {phoenix.start_s:.1f} s; 7 spans came back")

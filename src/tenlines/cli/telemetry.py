@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from tenlines.ports import Observer
 
-FLUSH_S = 3.0
+FLUSH_S = 2.0
 """How long the end of a command waits for what has not been sent."""
 PROBE_S = 1.0
 DEFAULT = "http://localhost:4318"

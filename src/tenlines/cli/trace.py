@@ -66,10 +66,13 @@ def trace(
     said = wants_content(os.environ) if content is None else content
     store = opt.open_existing(journal)
     found = list(dict.fromkeys(opt.find_run(store, one) for one in run))
-    if json:
-        _print(store, found, vintage_of(os.environ), said, redaction)
-    else:
-        raise typer.Exit(_send(store, found, said, redaction))
+    try:
+        if json:
+            _print(store, found, vintage_of(os.environ), said, redaction)
+        else:
+            raise typer.Exit(_send(store, found, said, redaction))
+    except InvalidEvent as error:
+        raise JournalDamaged(f"what the journal has is not the log of a run: {error}; see `tenlines doctor`") from error
 
 
 def _print(store: Journal, found: Sequence[str], vintage: Vintage, said: bool, redaction: Redaction) -> None:
@@ -83,11 +86,7 @@ def _print(store: Journal, found: Sequence[str], vintage: Vintage, said: bool, r
 
 
 def _logs(store: Journal, found: Sequence[str]) -> Iterator[list[AnyEvent]]:
-    """The logs of the runs and of those under them, each once.
-
-    Raises:
-        JournalDamaged: One of them is not the log of a run.
-    """
+    """The logs of the runs and of those under them, each once."""
     from tenlines.core.events import RunStarted
     from tenlines.trace.past import family
 
@@ -95,9 +94,7 @@ def _logs(store: Journal, found: Sequence[str]) -> Iterator[list[AnyEvent]]:
     for run_id in found:
         for log in family(store, run_id):
             start = log[0]
-            if not isinstance(start, RunStarted):
-                raise JournalDamaged(f"what the journal has of run {run_id} is not the log of a run")
-            if start.run_id not in known:
+            if isinstance(start, RunStarted) and start.run_id not in known:
                 known.add(start.run_id)
                 yield log
 
