@@ -27,6 +27,9 @@ PURE = {"__future__", "collections", "difflib", "enum", "hashlib", "re", "typing
 PURE_WIRE = PURE | {"base64", "email", "functools", "itertools", "json", "math", "string"}
 """The same for the wire formats; `email` only for reading the date in a `retry-after`."""
 
+PURE_TRACE = ("changes", "content", "conventions", "facts", "measures", "redaction", "spans", "text")
+"""What makes spans of events. It imports what the core may, and the core."""
+
 SILENCED = 21
 """How many lines of `src` may silence a checker. When the count falls, lower this; it does not rise."""
 
@@ -74,6 +77,14 @@ def test_the_core_imports_nothing_that_is_not_pure(file: Path) -> None:
 @pytest.mark.parametrize("file", modules(WIRE), ids=named)
 def test_the_wire_formats_import_nothing_that_is_not_pure(file: Path) -> None:
     assert foreign(file, PURE_WIRE, ("tenlines.core", "tenlines.errors", "tenlines.wire")) == set()
+
+
+@pytest.mark.parametrize("name", PURE_TRACE)
+def test_spans_are_made_of_events_and_of_nothing_else(name: str) -> None:
+    inside = tuple(f"tenlines.trace.{one}" for one in PURE_TRACE)
+    package = {"tenlines.trace"}  # `from tenlines.trace import content` names the package too
+    file = SRC / "trace" / f"{name}.py"
+    assert foreign(file, PURE, ("tenlines.core", "tenlines.errors", *inside)) - package == set()
 
 
 def test_the_import_check_sees_what_it_is_there_to_see(tmp_path: Path) -> None:
