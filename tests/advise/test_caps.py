@@ -162,7 +162,8 @@ def test_a_cap_far_above_lets_runs_go_on_for_nothing() -> None:
     caps = caps_of([*done, *lost])
     (found,) = caps.findings("support")
     assert (caps.line().lost, caps.line().censored, caps.line().p95) == (20, 0, 4)
-    assert found.do == "lower the cap to 4"
+    said = "lower the cap to 4; look at one of these runs first: if it was still getting on, raise it to 60 instead"
+    assert found.do == said
     assert "20 runs went on past 4 and ended at it" in found.seen
     spent = sum(
         (line.usage.input or 0) + (line.usage.output or 0)
@@ -179,3 +180,11 @@ def test_few_runs_that_went_far_are_slow_and_not_lost() -> None:
     assert (line.lost, line.censored) == (0, 4)
     line = caps_of([*done, *[steps(60, cap=7)] * 40]).line()
     assert (line.lost, line.censored, line.p95, line.more_than) == (0, 40, None, 7)
+
+
+def test_what_an_older_lower_cap_stopped_is_not_held_against_the_present_one() -> None:
+    longer = [steps(n, cap=20) for n in (2, 4, 6, 8, 10) for _ in range(30)]
+    older, newer = [steps(9, cap=3)] * 30, [steps(9, cap=7)] * 6
+    (found,) = caps_of([*longer, *older, *newer]).findings("support")
+    assert found.seen.startswith("6 runs of 186 ended at the cap (7 steps)")
+    assert caps_of([*longer, *older, *newer[:4]]).findings("support") == []

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tenlines.advise.facts import Worth
-from tenlines.advise.findings import EXAMPLES, Examples, Finding, Sizes, listed, ordered, percent, worth_words
+from tenlines.advise.findings import EXAMPLES, Examples, Finding, Sizes, ordered, percent, worth_words
 
 FINDINGS = st.builds(
     Finding,
@@ -70,4 +70,3 @@ def test_words() -> None:
     assert worth_words(Worth(1, 2.5)) == "about 1 token, $2.50"
     assert worth_words(Worth(1_200, 0.0001)) == "about 1,200 tokens, $0.000100"
     assert worth_words(Worth(1_200, None)) == "about 1,200 tokens (the price is not known)"
-    assert listed(list("abcdefg")) == "a, b, c, d, e and 2 more"

@@ -45,7 +45,6 @@ def test_what_comes_again_at_once_is_one_loop() -> None:
 def test_a_loop_of_several_stages_is_named_by_its_ends() -> None:
     way = walk(next(read([script("c", "a", "b", "a", "b", "c")])))
     assert (way.path, way.loops) == ((("c",), ("a",), ("b",), ("c",)), frozenset({(1, 2)}))
-    assert way.rounds == (1, 2, 2, 1)
     assert [len(calls) for calls in way.calls] == [1, 2, 2, 1]
 
 
@@ -63,7 +62,6 @@ def test_every_call_is_in_one_stage_and_nothing_is_left_to_draw_together(steps: 
     assert sum(len(calls) for calls in way.calls) == len(run.calls)
     assert all(one != other for one, other in zip(way.path, way.path[1:], strict=False))
     assert walked(*map("".join, way.path)) == tuple("".join(stage) for stage in way.path)
-    assert sum(way.rounds) == len(steps)
     assert all(0 <= first < last < len(way.path) for first, last in way.loops)
 
 

@@ -14,7 +14,7 @@ How a run ended says what is known of it:
 from __future__ import annotations
 
 from collections import Counter
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -77,6 +77,14 @@ class CapLine(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """Runs that ended as `max_steps`."""
     waiting: str
     """Why there is nothing to say yet, or ""."""
+
+
+class Move(NamedTuple):
+    """A change of the cap, and what it is worth."""
+
+    do: str
+    saves: str
+    worth: Worth
 
 
 class Caps:
@@ -174,55 +182,64 @@ class Caps:
         if line.waiting or line.cap is None:
             return []
         if line.p95 is None:
-            found = self._raise(group, line, max(line.cap, line.more_than or 0))
+            found = self._look_again(group, line, line.cap)
         elif line.low is not None and line.cap < line.low:
-            found = self._raise(group, line, line.p95)
+            found = self._raise(group, line, line.cap, line.p95)
         else:
-            found = self._lower(group, line, line.p95)
+            found = self._lower(group, line, line.cap, line.p95)
         return [] if found is None else [found]
 
-    def _raise(self, group: str, line: CapLine, past: int) -> Finding | None:
-        """The cap stops runs that would be answered."""
-        if line.at_cap < LEAST_CUT or line.cap is None:
-            return None
-        to = past if line.p95 is not None else REACHED_BY * line.cap
-        found = self._curve()
-        rescued, kept = 0.0, NOTHING
-        for steps, runs in self._at_cap.items():
-            after, later = found.unanswered_after(steps), found.unanswered_after(to)
-            share = 1 - later / after if after > 0 else 0.0
+    def _raise(self, group: str, line: CapLine, cap: int, to: int) -> Finding | None:
+        """The cap stops runs that would be answered, and how many is known from longer ones."""
+        found, rescued, kept = self._curve(), 0.0, NOTHING
+        for steps, runs in self._stopped_by(cap).items():
+            after = found.unanswered_after(steps)
+            share = max(0.0, 1 - found.unanswered_after(to) / after) if after > 0 else 0.0
             rescued += share * runs
             kept = kept.plus(self._spent_at_cap[steps].times(share))
-        return self._finding(group, line, to, rescued, kept)
+        do = f"raise the cap to {to}: by then {SHARE:.0%} of the runs that can be answered are"
+        saves = f"about {rescued:.0f} of them would have been answered; in vain was {worth_words(kept)}"
+        return self._raised(group, line, cap, Move(do, saves, kept))
 
-    def _finding(self, group: str, line: CapLine, to: int, rescued: float, kept: Worth) -> Finding:
-        seen = f"{count(line.at_cap, 'run')} of {_all(line):,} ended at the cap ({line.cap} steps)"
-        if line.p95 is not None:
-            do = f"raise the cap to {to}: by then {SHARE:.0%} of the runs that can be answered are"
-            saves = f"about {rescued:.0f} of them would have been answered; in vain was {worth_words(kept)}"
-        else:
-            kept = NOTHING
-            for spent in self._spent_at_cap.values():
-                kept = kept.plus(spent)
-            do = f"raise the cap to {to} and look again: the p95 is more than {line.more_than}, and not known"
-            saves = f"the runs at the cap used {worth_words(kept)} without an answer"
+    def _look_again(self, group: str, line: CapLine, cap: int) -> Finding | None:
+        """The cap stops so many that it is not known how many steps they need."""
+        kept = NOTHING
+        for steps in self._stopped_by(cap):
+            kept = kept.plus(self._spent_at_cap[steps])
+        to = REACHED_BY * cap
+        do = f"raise the cap to {to} and look again: the p95 is more than {line.more_than}, and not known"
+        saves = f"the runs at the cap used {worth_words(kept)} without an answer"
+        return self._raised(group, line, cap, Move(do, saves, kept))
+
+    def _stopped_by(self, cap: int) -> dict[int, int]:
+        """Steps -> runs that ended at a cap no lower than this: what a lower one stopped, this one might not have."""
+        return {steps: runs for steps, runs in self._at_cap.items() if steps >= cap}
+
+    def _raised(self, group: str, line: CapLine, cap: int, move: Move) -> Finding | None:
+        stopped = sum(self._stopped_by(cap).values())
+        if stopped < LEAST_CUT:
+            return None
+        seen = f"{count(stopped, 'run')} of {_all(line):,} ended at the cap ({cap} steps); {_rests_on(line)}"
+        return self._finding(group, line, seen, move)
+
+    def _finding(self, group: str, line: CapLine, seen: str, move: Move) -> Finding:
         return Finding(
             kind="cap",
             group=group,
             subject="",
-            seen=f"{seen}; {_rests_on(line)}",
-            do=do,
-            saves=saves,
-            tokens=kept.tokens,
-            dollars=kept.dollars,
+            seen=seen,
+            do=move.do,
+            saves=move.saves,
+            tokens=move.worth.tokens,
+            dollars=move.worth.dollars,
             sure=_interval(line),
             runs=tuple(self._examples.runs),
         )
 
-    def _lower(self, group: str, line: CapLine, to: int) -> Finding | None:
+    def _lower(self, group: str, line: CapLine, cap: int, to: int) -> Finding | None:
         """Runs go on for nothing past the steps by which nearly all are answered."""
         late = sum(runs for steps, runs in self._at_cap.items() if steps > to)
-        if line.high is None or line.cap is None or line.cap <= line.high or late < LEAST_CUT:
+        if line.high is None or cap <= line.high or late < LEAST_CUT:
             return None
         saved = NOTHING
         for step, worth in self._unanswered.items():
@@ -230,20 +247,16 @@ class Caps:
         if saved.tokens < LEAST_SHARE * self._all.tokens:
             return None
         lost = sum(runs for steps, runs in self._answered.items() if steps > to)
-        seen = f"{percent(line.answered - lost, line.answered)} of the answers come by step {to}, and the cap is "
+        seen = f"{percent(line.answered - lost, line.answered)} of the answers come by step {to}, and the cap is {cap}"
+        seen += f": {count(late, 'run')} went on past {to} and ended at it; {_rests_on(line)}"
+        do = f"lower the cap to {to}"
+        if line.lost:
+            do += (
+                f"; look at one of these runs first: if it was still getting on, raise it to {REACHED_BY * cap} instead"
+            )
         later = "1 run that was" if lost == 1 else f"{lost:,} runs that were"
-        return Finding(
-            kind="cap",
-            group=group,
-            subject="",
-            seen=f"{seen}{line.cap}: {count(late, 'run')} went on past {to} and ended at it; {_rests_on(line)}",
-            do=f"lower the cap to {to}",
-            saves=f"{worth_words(saved)}; {later} answered later would have had to be resumed",
-            tokens=saved.tokens,
-            dollars=saved.dollars,
-            sure=_interval(line),
-            runs=tuple(self._examples.runs),
-        )
+        saves = f"{worth_words(saved)}; {later} answered later would have had to be resumed"
+        return self._finding(group, line, seen, Move(do, saves, saved))
 
 
 def _all(line: CapLine) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -97,9 +97,3 @@ def worth_words(worth: Worth) -> str:
     if worth.dollars is None:
         return f"{said} (the price is not known)"
     return f"{said}, {dollars(worth.dollars) if worth.dollars >= 0.01 else f'${worth.dollars:.6f}'}"
-
-
-def listed(names: Sequence[str], most: int = 5) -> str:
-    """`a, b, c and 4 more`."""
-    more = len(names) - most
-    return ", ".join(names[:most]) + (f" and {more:,} more" if more > 0 else "")

@@ -39,8 +39,6 @@ class Walk(NamedTuple):
     path: Path
     calls: tuple[tuple[Call, ...], ...]
     """The calls of each stage, all rounds of a loop together."""
-    rounds: tuple[int, ...]
-    """How often each stage came in a row."""
     loops: frozenset[tuple[int, int]]
     """Stretches of more than one stage that came again at once: the first and the last stage."""
 
@@ -50,11 +48,7 @@ class _Part:
 
     def __init__(self, calls: list[Call]) -> None:
         self.stage = tuple(sorted(call.tool for call in calls))
-        self.calls, self.rounds = list(calls), 1
-
-    def merge(self, other: _Part) -> None:
-        self.calls += other.calls
-        self.rounds += other.rounds
+        self.calls = list(calls)
 
 
 def walk(run: Run) -> Walk:
@@ -72,7 +66,6 @@ def walk(run: Run) -> Walk:
     return Walk(
         tuple(_one_of_each(part.stage) for part in parts),
         tuple(tuple(part.calls) for part in parts),
-        tuple(part.rounds for part in parts),
         frozenset(one for one in stretches if one[0] != one[1]),
     )
 
@@ -90,7 +83,7 @@ def _draw_together(parts: list[_Part], length: int, loops: list[tuple[_Part, _Pa
             place += 1
             continue
         for one, other in zip(first, second, strict=True):
-            one.merge(other)
+            one.calls += other.calls
         del parts[place + length : place + 2 * length]
         if length > 1:
             loops.append((first[0], first[-1]))
@@ -100,13 +93,11 @@ class StageSeen:
     """A stage of a path, over the runs that took it."""
 
     def __init__(self) -> None:
-        self.runs = self.rounds = self.most = self.calls = 0
-        self.fewest = 1 << 30
+        self.fewest, self.most = 1 << 30, 0
         self.result_tokens = self.output_tokens = 0
 
-    def take(self, calls: tuple[Call, ...], rounds: int, outputs: dict[int, int]) -> None:
+    def take(self, calls: tuple[Call, ...], outputs: dict[int, int]) -> None:
         """Count one run."""
-        self.runs, self.rounds, self.calls = self.runs + 1, self.rounds + rounds, self.calls + len(calls)
         self.fewest, self.most = min(self.fewest, len(calls)), max(self.most, len(calls))
         self.result_tokens += sum(call.line.tokens for call in calls)
         self.output_tokens += sum(outputs.get(step, 0) for step in {call.line.step for call in calls})
@@ -130,8 +121,8 @@ class PathSeen:
         self.task_tokens += round(run.rate * estimate_text(run.task))
         outputs = {line.step: (line.usage.output or 0) if line.usage else 0 for line in run.ledger.steps}
         self.answer_tokens += outputs[max(outputs)] if outputs else 0
-        for stage, calls, rounds in zip(self.stages, way.calls, way.rounds, strict=True):
-            stage.take(calls, rounds, outputs)
+        for stage, calls in zip(self.stages, way.calls, strict=True):
+            stage.take(calls, outputs)
         self.loops.update(way.loops)
         self.origins.take(run.task, way.calls)
 
