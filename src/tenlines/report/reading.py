@@ -77,6 +77,8 @@ class Reading:
         """Where in the story an id is."""
         self._newest: dict[int, str] = {}
         """The id of each step."""
+        self._latest = ""
+        """The id of the step that was asked for last."""
         self._remarks = 0
 
     def take(self, event: AnyEvent) -> tuple[str, ...]:
@@ -88,18 +90,21 @@ class Reading:
         Raises:
             InvalidEvent: The log is not the log of a run.
         """
+        newest = self._latest
         self.story.take(event)
         self.keeper.take(event)
         changed = [self._name(at) for at in range(len(self._ids), len(self.story.items))]
         step = getattr(event, "step", None)
-        if isinstance(step, int) and step in self._newest and self._newest[step] not in changed:
+        if isinstance(step, int) and step in self._newest:
             changed.append(self._newest[step])
+        if isinstance(event, ev.RunEnded | ev.RunResumed | ev.UndoRequested | ev.StepStarted) and newest:
+            changed.append(newest)  # it may wait no more, or be asked for again
         match event:
             case ev.RunStarted():
-                return (self._id("start"), self._id("end"), *changed)
+                changed = [self._id("start"), *changed, self._id("end")]
             case ev.RunEnded() | ev.RunResumed() | ev.UndoRequested():
-                return (*changed, self._id("end"))
-        return tuple(changed)
+                changed.append(self._id("end"))
+        return tuple(dict.fromkeys(changed))
 
     def view(self) -> RunView:
         """The run as it stands."""
@@ -142,7 +147,7 @@ class Reading:
             name = self._id(f"step-{item.number}")
             while name in self._places:
                 name += "-again"
-            self._newest[item.number] = name
+            self._newest[item.number] = self._latest = name
         else:
             self._remarks += 1
             name = self._id(f"remark-{self._remarks}")
@@ -168,7 +173,8 @@ class Reading:
         return RemarkItem(id, remark.kind, word, tone, self._since(remark.at), clean(remark.text))
 
     def _step(self, step: StepView, id: str, at: int) -> StepItem:
-        line, reply = self.keeper.step_line(step.number), step.reply
+        line = self.keeper.step_line(step.number) if self._newest[step.number] == id else None
+        reply = step.reply
         standing, tone = self._standing(step)
         return StepItem(
             id=id,
