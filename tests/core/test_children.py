@@ -267,3 +267,132 @@ def test_an_allowance_is_kept_in_the_log_as_it_was_given() -> None:
     assert isinstance(run.log[-1], ev.CallStarted)
     assert run.log[-1].allowance == Left(steps=7)
     assert msgspec.json.decode(msgspec.json.encode(run.log[-1]))["allowance"]["steps"] == 7
+
+
+# --- calls that are runs --------------------------------------------------------------------------------
+
+TEAM = ev.ToolSpec("team", read_only=True, spends=True, child=True)
+UNIT = ev.ToolSpec("unit", idempotent=True, spends=True, child=True)
+HAND = ev.ToolSpec("hand", idempotent=True, spends=True, child=True, final=True)
+FAMILY = (TEAM, UNIT, HAND, LOOK)
+
+
+def family(*names: str, **limits: Any) -> Run:
+    """A run whose model has asked for these calls, most of which are runs."""
+    run = Run(FAMILY, limits=Limits(**{"steps": None, **limits}))
+    return run.reply("", *(ToolCall("", name, "{}") for name in names), usage=Usage(100, 0))
+
+
+def pause(run: Run, position: int = 0) -> Run:
+    waiting = (ev.WaitingCall("c", "2.1", "pay"),)
+    return run.tell(ev.ChildPaused, **run.place(position), run_id="c", waiting=waiting)
+
+
+def test_a_run_that_is_taken_up_after_a_crash_is_given_what_it_had_and_is_counted_once() -> None:
+    run = family("unit", steps=9).start().resume(FAMILY)
+    account = run.machine.state.account
+    assert (account.held.steps, account.holders) == (7, 1), "what it may have used is still set aside"
+    assert offers(run) == [Left(steps=7)]
+    run.start()
+    assert (account.held.steps, account.holders) == (7, 1)
+    run.returned(spent=Spent(steps=5))
+    assert (account.held, account.children.steps, account.all_steps) == (NOTHING, 5, 6)
+
+
+def test_beside_one_that_is_taken_up_the_others_share_what_is_left_in_whatever_order_they_start() -> None:
+    run = family("team", "team", "team", steps=11)
+    assert offers(run) == [Left(steps=3)] * 3
+    run.start(0).start(1).returned(1, spent=Spent(steps=1)).resume(FAMILY)
+    assert offers(run) == [Left(steps=3 + 3), Left(steps=2)]
+    run.start(2).start(0)
+    assert run.machine.state.account.all_steps == 10, "one is kept"
+
+
+def test_one_that_is_taken_up_under_a_lower_limit_is_given_no_more_than_there_is() -> None:
+    run = family("unit", steps=9).start().resume(FAMILY)
+    run.tell(ev.LimitsRaised, limits=Limits(steps=4))
+    assert offers(run) == [Left(steps=2)]
+
+
+def test_a_call_that_was_no_run_before_the_crash_keeps_what_it_was_given() -> None:
+    run = family("unit", steps=9)
+    run.resume((msgspec.structs.replace(UNIT, child=False),)).start().resume(FAMILY)
+    assert offers(run) == [Left(steps=0)]
+
+
+def test_a_run_pauses_when_only_the_run_under_a_call_waits_and_goes_on_with_it_when_it_is_resumed() -> None:
+    run = pause(family("unit", "look", steps=9).start())
+    account = run.machine.state.account
+    (one,) = run.machine.result().paused
+    assert (one.place, one.name, one.run_id, one.waiting[0].name) == ("1.1", "unit", "c", "pay")
+    end = run.finish()
+    assert (end.status, end.reason) == (
+        "awaiting_approval",
+        "the run c of the call of unit waits for somebody's decision",
+    )
+    assert account.held.steps == 7, "it has used some of it"
+    run.resume(FAMILY)
+    assert run.machine.result().paused == ()
+    run.start().returned(spent=Spent(steps=2)).start(1).returned(1)
+    assert [one.outcome for one in run.machine.result().calls] == ["ok", "ok"]
+
+
+def test_what_only_reads_goes_on_beside_a_run_that_waits() -> None:
+    run = pause(family("team", "team", "look").start())
+    assert [call.position for call in run.effect.calls] == [1, 2]
+    run = pause(run.start(1).start(2).returned(2), 1)
+    end = run.finish()
+    assert end.reason == "2 calls wait (team, team) for somebody's decision"
+
+
+def test_a_cancelled_run_does_not_say_that_a_run_that_waits_had_no_effect() -> None:
+    run = pause(family("unit").start()).cancel("drain").refuse_all()
+    assert run.finish().status == "cancelled"
+    (record,) = run.machine.result().calls
+    assert record.outcome == "in_doubt"
+
+
+@pytest.mark.parametrize("event", [ev.CallStarted, ev.CallReturned, ev.CallFailed, ev.CallTimedOut, ev.ChildPaused])
+def test_nothing_happens_to_a_call_whose_run_waits(event: type[ev.AnyEvent]) -> None:
+    run = pause(family("unit").start())
+    more: dict[type[ev.AnyEvent], dict[str, Any]] = {
+        ev.CallStarted: {"key": "r:1:0", "allowance": Left()},
+        ev.CallReturned: {"parts": ()},
+        ev.CallFailed: {"outcome": "invalid_arguments", "text": "no"},
+        ev.CallTimedOut: {"after_s": 1.0, "text": "no"},
+        ev.ChildPaused: {"run_id": "c"},
+    }
+    run.refuses(event, **run.place(), **more[event])
+
+
+def test_only_a_call_that_is_a_run_can_wait_for_it() -> None:
+    run = family("look").start()
+    said = run.refuses(ev.ChildPaused, **run.place(), run_id="c")
+    assert said == "ChildPaused: the call of 'look' is no run that could pause"
+
+
+def test_a_run_that_is_handed_over_to_comes_last_whatever_the_order_of_the_calls() -> None:
+    run = family("hand", "look", "unit")
+    assert [call.position for call in run.effect.calls] == [1]
+    run.start(1).returned(1).start(2).returned(2)
+    assert [call.position for call in run.effect.calls] == [0]
+    run.start(0).tell(
+        ev.CallReturned, **run.place(), parts=(), full="filed", spent=Spent(), child=ev.ChildRun("c", "answered")
+    )
+    assert (run.finish().answer, [one.outcome for one in run.machine.result().calls]) == ("filed", ["ok"] * 3)
+
+
+def test_the_record_of_a_call_says_how_its_run_ended_also_where_that_came_late() -> None:
+    run = family("team", "team", "unit").start(0).start(1)
+    spent, stopped = Spent(), ev.ChildRun("d", "max_steps", "the limit of 2 steps")
+    run.tell(ev.CallReturned, **run.place(0), parts=(), spent=spent, child=ev.ChildRun("c", "answered"))
+    run.tell(ev.CallFailed, **run.place(1), outcome="tool_error", text="no", spent=spent, child=stopped)
+    run.start(2).tell(ev.CallTimedOut, **run.place(2), after_s=1.0, text="too late")
+    gone = ev.ChildRun("e", "cancelled")
+    run.tell(ev.LateResultArrived, **run.place(2), outcome="ok", text="late", spent=spent, child=gone)
+    assert [one.child for one in run.machine.result().calls] == [ev.ChildRun("c", "answered"), stopped, gone]
+
+
+def test_a_question_about_a_call_that_is_no_run_is_bound_as_it_was_before_there_were_any() -> None:
+    run = Run((ev.ToolSpec("pay", approve=True),)).call("pay")
+    assert run.digest() == "c7bfe2142a0a9258d5e78503e949b8b5", "as it stands in logs of the first formats"

@@ -150,7 +150,20 @@ SURROUNDED = msgspec.structs.replace(
 )
 """What it also brought: a new field of one more."""
 
-ONE_OF_EACH = (*OF_THE_FOURTH_FORMAT, *OF_LETTERS, SURROUNDED)
+OF_CHILDREN: tuple[ev.AnyEvent, ...] = (
+    ev.RunResumed(seq=37, at=2.0, tools=(ev.ToolSpec("hire", spends=True, child=True),)),
+    ev.ChildPaused(seq=38, at=2.0, step=1, position=0, run_id="c", waiting=(ev.WaitingCall("d", "2.1", "pay"),)),
+    ev.CallReturned(seq=39, at=2.0, step=1, position=0, parts=(), child=ev.ChildRun("c", "answered")),
+    ev.CallFailed(
+        seq=40, at=2.0, step=1, position=1, outcome="tool_error", text="t", child=ev.ChildRun("d", "budget", "r")
+    ),
+    ev.LateResultArrived(
+        seq=41, at=2.0, step=1, position=2, outcome="ok", text="t", child=ev.ChildRun("e", "cancelled", "r")
+    ),
+)
+"""And of runs that are calls: one kind, and new fields of others."""
+
+ONE_OF_EACH = (*OF_THE_FOURTH_FORMAT, *OF_LETTERS, SURROUNDED, *OF_CHILDREN)
 
 
 @pytest.mark.parametrize("event", ONE_OF_EACH, ids=lambda event: type(event).__name__)

@@ -91,14 +91,23 @@ ASK = ev.ToolSpec("ask", read_only=True, spends=True)
 HIRE = ev.ToolSpec("hire", idempotent=True, spends=True)
 CREW = ev.ToolSpec("crew", spends=True)
 LEND = ev.ToolSpec("lend", approve=True, reconcilable=True, spends=True)
-SPENDING = (LOOK, SEND, ASK, HIRE, CREW, LEND, FINISH)
+TEAM = ev.ToolSpec("team", read_only=True, spends=True, child=True)
+UNIT = ev.ToolSpec("unit", idempotent=True, spends=True, child=True)
+HAND = ev.ToolSpec("hand", idempotent=True, spends=True, child=True, final=True)
+SPENDING = (LOOK, SEND, ASK, HIRE, CREW, LEND, FINISH, TEAM, UNIT, HAND)
 """Tools that draw on the limits of their run."""
-SPENDING_NAMES = ("look", "send", "ask", "ask", "ask", "hire", "hire", "crew", "lend") * 3 + ("finish",)
+SPENDING_NAMES = ("look", "send", "ask", "ask", "ask", "hire", "hire", "crew", "lend", "team", "team", "unit") * 3 + (
+    "finish",
+    "hand",
+    "hand",
+)
 SPENDING_SETS = (
     *(SPENDING,) * 5,
     tuple(msgspec.structs.replace(spec, spends=False) for spec in SPENDING),
     tuple(msgspec.structs.replace(spec, spends=not spec.final) for spec in SPENDING),
-    (LOOK, ASK),
+    tuple(msgspec.structs.replace(spec, child=spec.spends) for spec in SPENDING),
+    tuple(msgspec.structs.replace(spec, child=False) for spec in SPENDING),
+    (LOOK, ASK, TEAM),
 )
 """What a later owner may have of them."""
 

@@ -32,6 +32,10 @@ class CallFacts(msgspec.Struct):
     """The tool as it was known at each start."""
     seen: list[ev.ToolSpec] = []
     """The tool at each start, and as each owner after the first one had it."""
+    paused: ev.ChildPaused | None = None
+    """The run under it waits for somebody's decision, and its own run has not been taken up since."""
+    child: ev.ChildRun | None = None
+    """What its end says of that run."""
     in_hand: bool = False
     """It has started and not ended, in the hands of the present owner."""
     doubt: bool = False
@@ -84,6 +88,17 @@ class CallFacts(msgspec.Struct):
     @property
     def can_be_reconciled(self) -> bool:
         return self.doubt and all(spec.reconcilable for spec in self.seen)
+
+    @property
+    def is_one_run(self) -> bool:
+        """Whether whoever had it since it first started knows it as one run, found by its key."""
+        return bool(self.seen) and all(spec.child for spec in self.seen)
+
+    @property
+    def is_handed_over(self) -> bool:
+        """Whether the answer of a run under it may be the answer."""
+        never = as_object(self.raw) is None or self.blocked
+        return self.spec is not None and self.spec.final and self.spec.child and not never
 
     @property
     def is_unsettled(self) -> bool:

@@ -140,7 +140,7 @@ class Facts(msgspec.Struct):
     def _take_up(self, call: CallFacts, at: float) -> None:
         """A new owner looks at an open call."""
         tool, had_started = self.tools.get(call.name), call.in_hand
-        call.in_hand = False
+        call.in_hand, call.paused = False, None
         if call.outcome or call.is_refused:
             return
         if tool is None:
@@ -266,6 +266,7 @@ class Facts(msgspec.Struct):
 
     def _on_CallStarted(self, event: ev.CallStarted) -> None:
         call = self.open[event.position]
+        assert call.paused is None, "a call starts again, and its run still waits"
         call.start = Start(call.leave, call.bound_to, call.doubt, call.verdict, call.to_person, call.is_refused)
         self.starts += not call.runs
         call.runs.append(self.tools[call.name])
@@ -286,10 +287,12 @@ class Facts(msgspec.Struct):
         if event.truncated and self.start.settings.read_results:
             key = f"{self.start.run_id}:{event.step}:{event.position}"
             call.tail = (Text(outcomes.cut_short(key)),)
+        call.child = event.child
         self._end(call, "ok", event.parts)
 
     def _on_CallFailed(self, event: ev.CallFailed) -> None:
         call = self.open[event.position]
+        call.child = event.child
         if call.may_have_had_effect and event.outcome in ("denied", "invalid_arguments"):
             # It ran before a crash; that it is refused now says nothing about what it did then.
             self._end(call, "in_doubt", (Text(outcomes.interrupted(call.name, False)),))
@@ -311,6 +314,10 @@ class Facts(msgspec.Struct):
     def _on_LateResultArrived(self, event: ev.LateResultArrived) -> None:
         assert (event.step, event.position) in self.owed, "a late result of a call that owes none"
         self.owed.remove((event.step, event.position))
+
+    def _on_ChildPaused(self, event: ev.ChildPaused) -> None:
+        call = self.open[event.position]
+        call.in_hand, call.paused = False, event
 
     def _on_CallReconciled(self, event: ev.CallReconciled) -> None:
         call = self.open[event.position]
@@ -359,7 +366,7 @@ class Facts(msgspec.Struct):
     # --- the end of an exchange ---
 
     def _end(self, call: CallFacts, outcome: str, parts: tuple[Part, ...]) -> None:
-        call.outcome, call.parts, call.in_hand = outcome, parts, False
+        call.outcome, call.parts, call.in_hand, call.paused = outcome, parts, False, None
         if any(not one.outcome for one in self.open):
             return
         exchange = [(one.name, one.raw if one.arguments is None else plain(one.arguments)) for one in self.open]
@@ -433,9 +440,11 @@ class Facts(msgspec.Struct):
         return call.to_person or (call.name in self.tools and self.tools[call.name].approve)
 
     def in_running_order(self) -> list[CallFacts]:
-        """The open exchange: a final tool goes first."""
-        first = [one for one in self.open if one.spec and one.spec.final and as_object(one.raw) is not None][:1]
-        return first + [one for one in self.open if one not in first]
+        """The open exchange: a final tool goes first, runs to which it is handed over go last."""
+        final = [one for one in self.open if one.spec and one.spec.final and as_object(one.raw) is not None]
+        last = [one for one in final if one.is_handed_over]
+        first = [one for one in final if one.spec and not one.spec.child][:1]
+        return first + [one for one in self.open if one not in first and one not in last] + last
 
     def runs_alone(self, call: CallFacts) -> bool:
         tool = self.tools[call.name]

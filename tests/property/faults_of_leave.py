@@ -28,15 +28,15 @@ LEAVE: tuple[Fault, ...] = (
     Fault(
         "leave: not bound to what the model wrote",
         D,
-        "position, tool, written, starts]",
-        "position, tool, None, starts]",
+        "position, bound, written, starts]",
+        "position, bound, None, starts]",
     ),
-    Fault("leave: not bound to the tool", D, "position, tool, written, starts]", "position, None, written, starts]"),
+    Fault("leave: not bound to the tool", D, "position, bound, written, starts]", "position, None, written, starts]"),
     Fault(
         "leave: not bound to the place",
         D,
-        "[state.start.run_id, step, position, tool",
-        "[state.start.run_id, step, 0, tool",
+        "[state.start.run_id, step, position, bound",
+        "[state.start.run_id, step, 0, bound",
     ),
     Fault(
         "leave: kept for a tool that has changed",

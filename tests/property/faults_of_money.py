@@ -6,25 +6,25 @@ from seeding import C, D, E, Fault, K, L, M, T, Z
 
 MONEY: tuple[Fault, ...] = (
     # what a call is given
-    Fault("money: a call is given the run's own last step", K, "else left.steps - 1\n", "else left.steps\n"),
+    Fault("money: a call is given the run's own last step", K, "kept = Left(1, calls", "kept = Left(0, calls"),
     Fault(
         "money: a call is given the calls beside it",
         K,
-        "else left.tool_calls - calls\n",
-        "else left.tool_calls\n",
+        "Left(1, calls, own",
+        "Left(1, 0, own",
     ),
-    Fault("money: a call is given the run's own next request", K, "else left.tokens - own\n", "else left.tokens\n"),
+    Fault("money: a call is given the run's own next request", K, "calls, own, reserved", "calls, 0, reserved"),
     Fault(
         "money: a call is given the run's own dollars",
         K,
-        "left.dollars - (reserved.dollars or 0.0))\n",
-        "left.dollars)\n",
+        "own, reserved.dollars or 0.0)",
+        "own, 0.0)",
     ),
     Fault(
         "money: each call is given all dollars",
         K,
-        "None if dollars is None else dollars / count",
-        "dollars",
+        "(kept.dollars or 0.0)) / count",
+        "(kept.dollars or 0.0))",
     ),
     Fault("money: what is over is given to each", K, "return each + (rank < over)", "return each + bool(over)"),
     Fault("money: what is over is given to nobody", K, "return each + (rank < over)", "return each"),

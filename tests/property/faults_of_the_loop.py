@@ -184,7 +184,7 @@ LOOP: tuple[Fault, ...] = (
         'if state.ended is not None and state.ended.status == "answered" and state.phase is Phase.ENDED:',
         "if False:",
     ),
-    Fault("6: final tool does not go first", C, "        order.insert(0, final)", "        order.append(final)"),
+    Fault("6: final tool does not go first", C, "return [*first, *(position", "return [*(position"),
     Fault(
         "6: messages taken after the end", M, "ev.MessageQueued: (_OPEN,", "ev.MessageQueued: ((*_OPEN, Phase.ENDED),"
     ),

@@ -70,6 +70,7 @@ class Hostile:
             ev.CallFailed(**place, outcome="tool_error", text="x"),
             ev.CallTimedOut(**place, after_s=1.0, text="x"),
             ev.CallAbandoned(**place, outcome="in_doubt", text="x"),
+            ev.ChildPaused(**place, run_id="c"),
             ev.CallReconciled(**place, verdict="not_done"),
             ev.ApprovalAsked(**place, digest="0"),
             ev.ApprovalGiven(**place, digest="0", verdict="allow", by="eve"),
@@ -299,6 +300,7 @@ class Hostile:
             ev.CallFailed(**place, outcome="tool_error", text="x"),
             ev.CallTimedOut(**place, after_s=1.0, text="x"),
             ev.CallAbandoned(**place, outcome="in_doubt", text="x"),
+            ev.ChildPaused(**place, run_id="c"),
         ]
 
     def _hostile_call(self, call: CallFacts) -> list[Any]:
@@ -317,6 +319,11 @@ class Hostile:
         events += self._wrong_spending(call)
         words = ("ok", "tool_error", "not_executed", "nonsense", None)
         events += [ev.CallAbandoned(**place, outcome=word, text="x") for word in words]
+        tool = self.run.facts.tools.get(call.name)
+        if not one.started or tool is None or not tool.child:
+            events.append(again[5])
+        if call.paused is not None:
+            events += again[:4]
         if one.started:
             words = ("unknown_tool", "invalid_arguments", "not_executed", "denied")
             events += [ev.CallFailed(**place, outcome=word, text="x") for word in words]
@@ -351,7 +358,8 @@ class Hostile:
                 limit = getattr(limits, kind)
                 if limit is not None:
                     given.append(msgspec.structs.replace(right, **{kind: None}))
-                    more = max(0, limit - self.run.facts.used(kind)) + (1 if kind != "dollars" else 0.001)
+                    back = self.run.facts.money.held_for({call.place}, kind) if call.is_one_run else 0
+                    more = max(0, limit - self.run.facts.used(kind) + back) + (1 if kind != "dollars" else 0.001)
                     given.append(msgspec.structs.replace(right, **{kind: more}))
                     if kind == "tool_calls" and not call.runs:
                         given.append(msgspec.structs.replace(right, **{kind: more - 1}))
@@ -426,7 +434,7 @@ class Hostile:
     def _is_past_asking(self, call: CallFacts) -> bool:
         """Nobody has anything to decide about the call."""
         facts = self.run.facts
-        if call.outcome or call.is_refused or call.in_hand or not facts.needs_leave(call):
+        if call.outcome or call.is_refused or call.in_hand or call.paused is not None or not facts.needs_leave(call):
             return True
         return holds(call.leave, self.now) or (call.doubt and not call.to_person and call.is_unsettled)
 

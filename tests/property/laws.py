@@ -3,7 +3,8 @@
 `Checked` is a machine under observation. Beside the live machine it keeps a *shadow*: a second machine that has
 seen nothing but what the log holds, and only after it went through the codec. And it keeps `Facts`: what the log
 says, read from the events alone. The laws of leave, doubt and undoing are in `laws_of_leave`, those of money in
-`laws_of_money`, those of cuts and of the beginning of requests in `laws_of_cuts`.
+`laws_of_money`, those of cuts and of the beginning of requests in `laws_of_cuts`, those of calls that are runs in
+`laws_of_children`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import msgspec
 from call_facts import as_object
 from cut_facts import CutFacts, Meter
 from facts import Facts
+from laws_of_children import LAWS_OF_CHILDREN
 from laws_of_cuts import LAWS_OF_CUTS, check_cut
 from laws_of_leave import LAWS_OF_LEAVE
 from laws_of_money import LAWS_OF_MONEY, committed
@@ -64,7 +66,7 @@ ACCEPTS: dict[Phase, frozenset[type]] = {
     Phase.AWAITING_MODEL: _ALWAYS | {ev.ModelReplied, ev.ModelFailed},
     Phase.AWAITING_TOOLS: _ALWAYS
     | {ev.CallStarted, ev.CallReturned, ev.CallFailed, ev.CallTimedOut, ev.CallAbandoned}
-    | {ev.CallReconciled, ev.ApprovalAsked, ev.ApprovalGiven, ev.RunEnded},
+    | {ev.ChildPaused, ev.CallReconciled, ev.ApprovalAsked, ev.ApprovalGiven, ev.RunEnded},
     Phase.UNDOING: _ALWAYS | {ev.RunEnded, ev.UndoStarted, ev.CallUndone},
     Phase.ENDED: frozenset({ev.RunResumed, ev.LateResultArrived, ev.ApprovalGiven, ev.UndoRequested}),
 }
@@ -306,7 +308,8 @@ def law_6_nothing_happens_after_the_end(run: Checked) -> None:
         assert isinstance(effect, RunTools)
         assert not effect.calls, "a call would run beside the final answer"
         assert not isinstance(event, ev.CallStarted), "a call started beside the final answer"
-    first = next((one for one in facts.open if one.spec and one.spec.final and as_object(one.raw) is not None), None)
+    finals = (one for one in facts.open if one.spec and one.spec.final and as_object(one.raw) is not None)
+    first = next((one for one in finals if not one.is_handed_over), None)
     if first is not None and not first.outcome and isinstance(effect, RunTools):
         refused = first.position in {one.position for one in effect.refusals}
         assert refused or all(call.position == first.position for call in effect.calls), "the final tool has to wait"
@@ -477,4 +480,5 @@ LAWS: tuple[Callable[[Checked], None], ...] = (
     *LAWS_OF_LEAVE,
     *LAWS_OF_MONEY,
     *LAWS_OF_CUTS,
+    *LAWS_OF_CHILDREN,
 )

@@ -43,7 +43,7 @@ class Turns(NamedTuple):
     over: list[CallFacts]
     """Calls that could run if the leave to run them were not over."""
     waiting: list[CallFacts]
-    """Calls that a person was asked about."""
+    """Calls that a person was asked about, or whose own run waits for one."""
 
 
 def turns(facts: Facts, now: float) -> Turns:
@@ -61,7 +61,7 @@ def turns(facts: Facts, now: float) -> Turns:
             break
         if alone and any(not other.is_refused and facts.has_room(other) for other in can_end):
             break
-        if one.question is not None:
+        if one.question is not None or one.paused is not None:
             waiting.append(one)
         elif not one.in_hand:
             (over if one.leave is not None and not holds(one.leave, now) else can_end).append(one)

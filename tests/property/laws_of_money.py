@@ -89,11 +89,31 @@ def what_calls_are_offered_fits_together(run: Checked) -> None:
             assert shares == [None] * len(shares), f"{kind} are given, and there is no limit"
             continue
         assert all(share >= 0 for share in shares)
-        assert max(shares) - min(shares) <= (1 if kind != "dollars" else CENT), "the shares are not equal"
+        _are_equal(run, effect, kind, need[kind])
         if sum(shares):
-            taken = facts.used(kind) + sum(shares) + need[kind]
+            taken = facts.used(kind) - _given_back(run, effect, kind) + sum(shares) + need[kind]
             assert taken <= limit + CENT * (1 + limit), f"too many {kind} are given"
     _leaves_nothing_over(run, effect, need)
+
+
+def _given_back(run: Checked, effect: RunTools, kind: str) -> float:
+    """What is set aside for the calls of this effect that are one run, which is taken up again."""
+    calls = (run.facts.open[call.position] for call in effect.calls if call.allowance is not None)
+    return run.facts.money.held_for({one.place for one in calls if one.is_one_run}, kind)
+
+
+def _are_equal(run: Checked, effect: RunTools, kind: str, need: float) -> None:
+    """Each has as much as the others, beside what it had before; unless a limit is lower by now."""
+    if getattr(run.facts.limits, kind) - run.facts.used(kind) < need and _given_back(run, effect, kind):
+        return
+    shares = []
+    for call in effect.calls:
+        if call.allowance is not None:
+            one = run.facts.open[call.position]
+            had = run.facts.money.held_for({one.place}, kind) if one.is_one_run else 0
+            shares.append(getattr(call.allowance, kind) - had)
+    assert min(shares) >= -CENT, "a run that is taken up is given less than it had"
+    assert max(shares) - min(shares) <= (1 if kind != "dollars" else CENT), "the shares are not equal"
 
 
 def _leaves_nothing_over(run: Checked, effect: RunTools, need: dict[str, float]) -> None:
@@ -104,9 +124,12 @@ def _leaves_nothing_over(run: Checked, effect: RunTools, need: dict[str, float])
     for kind in ("steps", "tool_calls", "tokens"):
         limit = getattr(facts.limits, kind)
         if limit is not None:
-            over = limit - facts.used(kind) - need[kind]
+            over = limit - facts.used(kind) + _given_back(run, effect, kind) - need[kind]
             shares = sum(getattr(call.allowance, kind) for call in effect.calls if call.allowance is not None)
-            assert shares == max(0, over), f"{kind} are kept back for nobody"
+            if over >= _given_back(run, effect, kind):
+                assert shares == over, f"{kind} are kept back for nobody"
+            elif not _given_back(run, effect, kind):
+                assert not shares
 
 
 def an_unknown_price_is_not_zero(run: Checked) -> None:

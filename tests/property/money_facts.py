@@ -70,9 +70,19 @@ class MoneyFacts(msgspec.Struct):
                 self._presume(None, None)
                 self.request = None
             case ev.CallStarted(allowance=given) if given is not None:
+                self._give_back((event.step, event.position), facts)
                 self.purses.append(Purse((event.step, event.position), given))
             case ev.CallReturned() | ev.CallFailed() | ev.LateResultArrived() if event.spent is not None:
                 self._said((event.step, event.position), event.spent)
+
+    def _give_back(self, place: Place, facts: Facts) -> None:
+        """What a call that is one run is given anew takes the place of what it was given."""
+        if facts.open[place[1]].is_one_run:
+            self.purses = [one for one in self.purses if one.place != place or one.said]
+
+    def held_for(self, places: set[Place], kind: str) -> float:
+        """How much is set aside for these calls."""
+        return sum(getattr(one.given, kind) or 0 for one in self.open if one.place in places)
 
     def _used(self, usage: Usage | None, said: float | None, facts: Facts) -> None:
         """A request came back: was it more than was set aside?"""

@@ -19,7 +19,8 @@ class Child(msgspec.Struct):
     given: Left
     used: Spent = Spent()
     is_dead: bool = False
-    """Its process died: it uses nothing more, and nobody will say what it used."""
+    """Its process died, or it waits for somebody: it uses nothing more, and nobody will say what it used. But a call
+    that is one run takes it up again."""
 
 
 class Purses:
@@ -29,9 +30,18 @@ class Purses:
         self.chooser, self.honest = chooser, honest
         self.children: list[Child] = []
 
-    def begin(self, place: Place, given: Left) -> None:
+    def begin(self, place: Place, given: Left, *, is_one_run: bool = False) -> None:
         """A call has started that may spend."""
+        for child in self.children if is_one_run else ():
+            if child.place == place:
+                child.given, child.is_dead = given, False
+                return
         self.children.append(Child(place, given))
+
+    def pause(self, place: Place) -> None:
+        """The run under a call waits for somebody."""
+        for child in self.children:
+            child.is_dead = child.is_dead or child.place == place
 
     def spend(self) -> None:
         """Everything that is alive may use something more."""
@@ -77,5 +87,5 @@ class Purses:
             return
         for kind in KINDS:
             bounded = [one for one in self.children if getattr(one.given, kind) is not None]
-            used = sum(getattr(one.used, kind) for one in bounded)
+            used = sum(min(getattr(one.used, kind), getattr(one.given, kind)) for one in bounded)
             assert used <= money.held(kind) + 1e-9, f"{used} {kind} are used, and {money.held(kind)} set aside"

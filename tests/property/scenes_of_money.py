@@ -20,12 +20,19 @@ CUTTING = Compaction(strategies=("summarise", "drop"), keep=1, at=40, summary_to
 SETTINGS = (
     ev.Settings(limits=Limits(steps=9), compaction=CUTTING, retry=Retry(attempts=2, first_wait_s=0.0)),
     ev.Settings(limits=Limits(steps=6, tool_calls=6, tokens=6_000)),
+    ev.Settings(limits=Limits(steps=9, tokens=9_000)),
 )
 """The ways to start."""
 LOOK = ev.ToolSpec("look", read_only=True)
 TOOLSETS = (
     (LOOK,),
     (ev.ToolSpec("ask", read_only=True, spends=True), ev.ToolSpec("hire", idempotent=True, spends=True), LOOK),
+    (
+        ev.ToolSpec("team", read_only=True, spends=True, child=True),
+        ev.ToolSpec("unit", idempotent=True, spends=True, child=True),
+        ev.ToolSpec("hand", idempotent=True, spends=True, child=True, final=True),
+        LOOK,
+    ),
 )
 RESULT = (Text("so much was found there that nobody would want to read it twice " * 8),)
 
@@ -165,7 +172,34 @@ OF_SPENDING: dict[str, Letter] = {
     "end": end,
 }
 
-ALPHABETS = (OF_CUTS, OF_SPENDING)
+# --- calls that are runs --------------------------------------------------------------------------------
+
+
+def _paused(position: int) -> Letter:
+    waiting = (ev.WaitingCall("c", "1.1", "pay"),)
+    return lambda run, stamp: ev.ChildPaused(**stamp, **place(run, position), run_id="c", waiting=waiting)
+
+
+PLAIN = tuple(msgspec.structs.replace(spec, child=False) for spec in TOOLSETS[2])
+OF_CHILDREN: dict[str, Letter] = {
+    **{word: OF_SPENDING[word] for word in ("ask", "answer", "start 0", "start 1", "return 0, half", "return 0, all")},
+    **{word: OF_SPENDING[word] for word in ("return 0, silent", "return 1", "time out 0", "late 0", "stop", "end")},
+    "call team twice": reply(ToolCall("", "team", "{}"), ToolCall("", "team", "{}")),
+    "call unit and look": reply(ToolCall("", "unit", "{}"), ToolCall("", "look", "{}")),
+    "call hand and look": reply(ToolCall("", "hand", "{}"), ToolCall("", "look", "{}")),
+    "pause 0": _paused(0),
+    "pause 1": _paused(1),
+    "raise 0": lambda run, stamp: ev.CallFailed(
+        **stamp, **place(run, 0), outcome="tool_error", text=outcomes.raised("it", "E", "no"), spent=_spent(run, 0, 1.0)
+    ),
+    "give up 0": lambda run, stamp: ev.CallAbandoned(
+        **stamp, **place(run, 0), outcome="in_doubt", text=outcomes.interrupted("it", False)
+    ),
+    "resume": lambda _, stamp: ev.RunResumed(**stamp, tools=TOOLSETS[2]),
+    "resume, plain": lambda _, stamp: ev.RunResumed(**stamp, tools=PLAIN),
+}
+
+ALPHABETS = (OF_CUTS, OF_SPENDING, OF_CHILDREN)
 """For each of `SETTINGS`."""
 
 _EXCHANGE = ("ask", "call", "start 0", "return 0")
@@ -177,6 +211,10 @@ SCENES_OF_MONEY_AND_CUTS: dict[str, tuple[str, ...]] = {
     "one that spends and one that does not": ("ask", "call hire and look"),
     "given up, and may still spend": ("ask", "call ask and ask", "start 0", "start 1", "time out 0"),
     "started once and again": ("ask", "call hire and look", "start 0", "resume"),
+    "two runs": ("ask", "call team twice", "start 0"),
+    "a run that waits": ("ask", "call unit and look", "start 0", "pause 0"),
+    "a run taken up": ("ask", "call team twice", "start 0", "start 1", "pause 0", "resume"),
+    "handed over": ("ask", "call hand and look"),
 }
 CASES_OF_MONEY_AND_CUTS = (
     ("after an exchange", 5, 4),
@@ -186,5 +224,9 @@ CASES_OF_MONEY_AND_CUTS = (
     ("one that spends and one that does not", 6, 4),
     ("given up, and may still spend", 6, 5),
     ("started once and again", 6, 4),
+    ("two runs", 7, 4),
+    ("a run that waits", 7, 4),
+    ("a run taken up", 7, 4),
+    ("handed over", 7, 4),
 )
 """Scene, settings, depth."""

@@ -238,7 +238,7 @@ class World(Model):
         self.run.take(ev.CallStarted(**self.stamp(), **fields))
         self.running[place] = call
         if call.allowance is not None:
-            self.purses.begin(place, call.allowance)
+            self.purses.begin(place, call.allowance, is_one_run=self.run.facts.open[call.position].is_one_run)
 
     def spent(self, place: Place) -> Any:
         """What the call says that it used."""
@@ -263,6 +263,12 @@ class World(Model):
         place = {"step": call.step, "position": call.position}
         del self.running[call.step, call.position]
         how = "ok" if self.stubborn else self.chooser.pick(("ok", "ok", "ok", "error", "timeout"))
+        child = self.run.facts.tools[call.name].child
+        if child and self.chooser.pick((True, False, False)):
+            waiting = self.chooser.pick(((), (ev.WaitingCall("c", "1.1", "pay"),)))
+            self.run.take(ev.ChildPaused(**self.stamp(), **place, run_id="c", waiting=waiting))
+            self.purses.pause((call.step, call.position))
+            return
         if how == "ok":
             parts = RESULTS[0] if self.stubborn else self.chooser.pick(RESULTS)
             if self.kind == "long":
@@ -271,8 +277,8 @@ class World(Model):
                 "full": self.chooser.pick((None, None, "the whole")),
                 "truncated": self.chooser.pick((False, True)),
             }
-            spent = self.spent((call.step, call.position))
-            self.run.take(ev.CallReturned(**self.stamp(), **place, parts=parts, **fields, spent=spent))
+            spent, ended = self.spent((call.step, call.position)), ev.ChildRun("c", "answered") if child else None
+            self.run.take(ev.CallReturned(**self.stamp(), **place, parts=parts, **fields, spent=spent, child=ended))
         elif how == "error":
             said = self.chooser.pick(LONG) if self.kind == "long" else "no"
             self.run.take(self.failed(call, "tool_error", outcomes.raised(call.name, "ValueError", said)))

@@ -61,10 +61,8 @@ def open_for(state: State, reply: Reply) -> None:
         block = f"the limit of {state.limits.steps} steps is reached; this reply may only answer"
     calls = [_admit(state, asked, step, position, block) for position, asked in enumerate(reply.calls)]
     order = list(range(len(calls)))
-    final = _final_position(calls) if state.has_final else 0
-    if final:
-        order.remove(final)
-        order.insert(0, final)
+    if state.has_final:
+        order = _final_first(calls)
     message = Assistant(reply.text if reply.text.strip() else "", tuple(one.call for one in calls), reply.opaque)
     exchange = Exchange(step, message, calls, order, len(calls))
     if reply.stop in ("content_filter", "refusal"):
@@ -91,12 +89,18 @@ def _guard_marked(exchange: Exchange) -> None:
             guard(exchange, position, one)
 
 
-def _final_position(calls: list[OpenCall]) -> int:
-    """Where the first call stands whose result may be the answer; 0 when there is none or it is first anyway."""
-    for position, one in enumerate(calls):
-        if one.spec is not None and one.spec.final and one.refusal is None:
-            return position
-    return 0
+def _final_first(calls: list[OpenCall]) -> list[int]:
+    """The order in which calls run, where the result of one may be the answer: that one first. Runs whose answer may be
+    the answer come last: they shall know what came of the others."""
+    final = [n for n, one in enumerate(calls) if one.spec is not None and one.spec.final and one.refusal is None]
+    last = [position for position in final if _is_child(calls[position])]
+    first = [position for position in final if position not in last][:1]
+    moved = {*first, *last}
+    return [*first, *(position for position in range(len(calls)) if position not in moved), *last]
+
+
+def _is_child(one: OpenCall) -> bool:
+    return one.spec is not None and one.spec.child
 
 
 def _admit(state: State, asked: ToolCall, step: int, position: int, block: str) -> OpenCall:
@@ -162,7 +166,7 @@ def on_call_returned(state: State, event: ev.CallReturned) -> None:
     if not one.started and one.doubt != "reconcile":
         raise InvalidEvent(f"CallReturned: call {event.position} of step {event.step} has not started")
     settle(state, one, event.spent)
-    one.doubt = ""
+    one.doubt, one.child = "", event.child
     if state.settings.read_results:
         state.returned[event.step, event.position] = event.seq
     one.truncated, one.original_chars, one.remarks = event.truncated, event.original_chars, event.remarks
@@ -193,6 +197,7 @@ def on_call_failed(state: State, event: ev.CallFailed) -> None:
         over_limit = over and not stopped
     settle(state, one, event.spent)
     exchange.over_limit = exchange.over_limit or over_limit
+    one.child = event.child
     outcome, text = event.outcome, event.text
     if one.counted and not one.started and one.spec is not None and not one.spec.read_only:
         # It ran before a crash. That it is refused now does not mean that it never took effect.
@@ -233,6 +238,7 @@ def on_late_result(state: State, event: ev.LateResultArrived) -> None:
     if (event.step, event.position) not in state.given_up:
         raise InvalidEvent(f"LateResultArrived: call {event.position!r} of step {event.step!r} was not given up")
     settle(state, state.given_up[event.step, event.position], event.spent)
+    state.given_up[event.step, event.position].child = event.child
     del state.given_up[event.step, event.position]
     withdraw_last_words(state)
 

@@ -132,6 +132,8 @@ def find_call(state: State, event: Any, *, started: bool | None) -> OpenCall:
     one = exchange.calls[event.position]
     if one.outcome is not None:
         raise InvalidEvent(f"{name}: call {event.position} of step {event.step} already has its result ({one.outcome})")
+    if started is False and one.paused is not None:
+        raise InvalidEvent(f"{name}: call {event.position} of step {event.step} waits for the run under it")
     if started is not None and one.started != started:
         raise InvalidEvent(f"{name}: call {event.position} of step {event.step} has {'not ' * started}started")
     return one

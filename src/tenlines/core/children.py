@@ -3,19 +3,24 @@
 It is held until they say what they used. The sum of what is spent and what is held never passes a limit, whatever the
 order in which calls start and end, and whatever becomes of them. A call that was given up keeps its share held until
 its late end says more. What it was given before a crash stays held for good when it starts again: nobody will ever say
-what it had used by then.
+what it had used by then. It is otherwise where the call is one run (`ToolSpec.child`): that run is taken up again, and
+says in the end all that it used since it began; so what its call is given anew takes the place of what it was given.
+
+A run under a call that waits for somebody's decision leaves its call open: neither answered nor in doubt.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Any, TypeVar
 
 import msgspec
 
+from tenlines.core import events as ev
+from tenlines.core.changes import find_call
 from tenlines.core.effects import RunnableCall
-from tenlines.core.limits import NOTHING, Left, Limits, Reservation, Spent
-from tenlines.core.state import Exchange, OpenCall, State, seconds_left
+from tenlines.core.limits import NOTHING, Account, Left, Limits, Reservation, Spent
+from tenlines.core.state import Exchange, OpenCall, State, open_exchange, seconds_left
 from tenlines.errors import InvalidEvent
 
 _Amount = TypeVar("_Amount", int, float)
@@ -28,30 +33,56 @@ def allowances(state: State, exchange: Exchange, reserved: Reservation, now: flo
     left = state.account.left(state.limits, seconds_left(state, now))
     own = reserved.input_tokens + (reserved.output_tokens or 0)
     calls = sum(_may_start(one) and not one.counted for one in exchange.calls)
-    steps = None if left.steps is None else left.steps - 1
-    tool_calls = None if left.tool_calls is None else left.tool_calls - calls
-    tokens = None if left.tokens is None else left.tokens - own
-    dollars = None if left.dollars is None else max(0.0, left.dollars - (reserved.dollars or 0.0))
+    kept = Left(1, calls, own, reserved.dollars or 0.0)
     count = len(sharers)
-    return {
-        place: Left(
-            _share(steps, rank, count),
-            _share(tool_calls, rank, count),
-            _share(tokens, rank, count),
-            None if dollars is None else dollars / count,
+    given: dict[int, Left] = {}
+    for rank, place in enumerate(sharers):
+        share = Left(
+            _share(_beside(left.steps, kept.steps), rank, count),
+            _share(_beside(left.tool_calls, kept.tool_calls), rank, count),
+            _share(_beside(left.tokens, kept.tokens), rank, count),
+            None if left.dollars is None else max(0.0, left.dollars - (kept.dollars or 0.0)) / count,
             left.seconds,
         )
-        for rank, place in enumerate(sharers)
-    }
+        given[place] = _once_more(state, exchange.calls[place], share, kept)
+    return given
+
+
+def _once_more(state: State, one: OpenCall, share: Left, kept: Left) -> Left:
+    """What a call is given: its share; with what it was given before, where its run is taken up again. Less than that,
+    where a limit is lower by now."""
+    back = _given_before((one,))
+    if back is NOTHING:
+        return share
+    room = state.account.left(state.limits, None, back)
+
+    def amount(name: str) -> Any:
+        most, new = getattr(room, name), getattr(share, name)
+        return None if most is None else max(0, min(new + (getattr(back, name) or 0), most - getattr(kept, name)))
+
+    return Left(**{name: amount(name) for name in _LIMITED}, seconds=share.seconds)
+
+
+def _beside(left: int | None, kept: int | None) -> int | None:
+    return None if left is None else left - (kept or 0)
 
 
 def _may_start(one: OpenCall) -> bool:
-    return not (one.started or one.outcome or one.refusal)
+    return not (one.started or one.outcome or one.refusal or one.paused)
 
 
 def _spends(one: OpenCall) -> bool:
     """Whether it draws on the limits of its run."""
     return one.spec is not None and one.spec.spends
+
+
+def _given_before(calls: Iterable[OpenCall]) -> Left:
+    """What is set aside for these, as far as it is given back when they start again."""
+    back = NOTHING
+    for one in calls:
+        if one.allowance is not None and one.spec is not None and one.spec.child:
+            back = _plus(back, one.allowance)
+    return back
 
 
 def _share(amount: int | None, rank: int, count: int) -> int | None:
@@ -73,13 +104,15 @@ def hold(state: State, one: OpenCall, given: Left | None) -> None:
         raise InvalidEvent(f"CallStarted: {one.call.name!r} spends {'' if one.spec.spends else 'nothing '}on its own")
     if given is None:
         return
-    left = state.account.left(state.limits, None)
+    left = state.account.left(state.limits, None, _given_before((one,)))
     if left.tool_calls is not None and not one.counted:
         left = msgspec.structs.replace(left, tool_calls=left.tool_calls - 1)  # the call itself
     for name in _LIMITED:
         limit, amount = getattr(state.limits, name), getattr(given, name)
         if (limit is None) != (amount is None) or not 0 <= (amount or 0) <= (getattr(left, name) or 0) * (1 + 1e-9):
             raise InvalidEvent(f"CallStarted gives {one.call.name!r} {amount!r} {name}, of {getattr(left, name)!r}")
+    if one.allowance is not None and one.spec.child:
+        _give_back(state.account, one.allowance)
     one.allowance = given
     state.account.held, state.account.holders = _plus(state.account.held, given), state.account.holders + 1
     state.account.recount()
@@ -90,7 +123,8 @@ def still_fit(state: State, calls: Collection[RunnableCall]) -> bool:
     than it was given, which a provider can bring about that counts otherwise than was reserved."""
     if state.account.children == _NOTHING_SPENT or state.exchange is None:
         return True
-    left, counted = state.account.left(state.limits, None), state.exchange.calls
+    counted = state.exchange.calls
+    left = state.account.left(state.limits, None, _given_before(counted[call.position] for call in calls))
     given = [call.allowance for call in calls if call.allowance is not None]
     starts = sum(not counted[call.position].counted for call in calls)
     for name in _LIMITED:
@@ -113,11 +147,27 @@ def settle(state: State, one: OpenCall, spent: Spent | None) -> None:
         raise InvalidEvent(f"{one.call.name!r} was given nothing to spend on its own")
     if any(value < 0 for value in (getattr(spent, name) for name in _NUMBERS)):
         raise InvalidEvent(f"a call cannot spend less than nothing: {spent!r}")
-    account, given = state.account, one.allowance
-    one.allowance, account.holders = None, account.holders - 1
-    account.held = _minus(account.held, given) if account.holders else NOTHING
+    account = state.account
+    _give_back(account, one.allowance)
+    one.allowance = None
     account.children = account.children.plus(spent)
     account.recount()
+
+
+def _give_back(account: Account, given: Left) -> None:
+    """What was set aside is no longer."""
+    account.holders -= 1
+    account.held = _minus(account.held, given) if account.holders else NOTHING
+
+
+def on_child_paused(state: State, event: ev.ChildPaused) -> None:
+    """The run under a call waits for somebody's decision, and the call with it."""
+    one = find_call(state, event, started=True)
+    assert one.spec is not None
+    if not state.tools[one.spec.name].child:
+        raise InvalidEvent(f"ChildPaused: the call of {one.call.name!r} is no run that could pause")
+    one.started, one.paused = False, event
+    open_exchange(state).under_way -= 1
 
 
 _LIMITED = ("steps", "tool_calls", "tokens", "dollars")

@@ -16,7 +16,8 @@ SCHEMAS: dict[int, str] = {
     2: "ModelFailed names the protocol rule that a refusal looks like, and the usage of what broke off; both count.",
     3: "Approvals, reconciliation, undo, sessions and owners.",
     4: "Compaction, what calls spend on their own, and where the beginning of a request changed.",
-    5: "What people in other processes say to a run: who, and the number of the letter; the span that surrounds it.",
+    5: "What people in other processes say to a run, who, and the number of the letter; the span that surrounds it; "
+    "runs that are calls: how they ended, and that they wait for somebody's decision.",
 }
 """Version -> what it changed, in one sentence. Vectors of each version are kept in `tests/vectors/events`."""
 

@@ -216,7 +216,7 @@ def _due(
             continue
         assert one.spec is not None
         alone = runs_alone(one.spec)
-        waits = one.started or one.permission == "asked"
+        waits = one.started or one.permission == "asked" or one.paused is not None
         has_room = one.counted or room is None or room > 0
         if not (has_room or calls):
             refusals.append(_over_limit(exchange, position, budget))
@@ -292,9 +292,13 @@ def has_expired(one: OpenCall, now: float) -> bool:
 def _pause(exchange: Exchange) -> Finish | None:
     """The end of a run in which only people can go on."""
     names = [one.call.name for one in exchange.guarded.values() if one.permission == "asked" and one.refusal is None]
+    paused = [one for one in exchange.calls if one.paused is not None and one.outcome is None]
+    names += [one.call.name for one in paused]
     if not names:
         return None
     what = f"the call of {names[0]} waits" if len(names) == 1 else f"{len(names)} calls wait ({', '.join(names)})"
+    if len(names) == 1 and paused and paused[0].paused is not None:
+        what = f"the run {paused[0].paused.run_id} of the call of {names[0]} waits"
     return Finish("awaiting_approval", f"{what} for somebody's decision", None)
 
 
@@ -304,8 +308,19 @@ def binding(state: State, step: int, position: int, one: OpenCall) -> str:
     assert state.start is not None
     written = outcomes.parse_arguments(one.call.arguments).value
     tool, starts = state.tools.get(one.call.name), one.starts if one.doubt == "ask" else 0
-    what = [state.start.run_id, step, position, tool, written, starts]
+    bound = None if tool is None else _as_bound(tool)
+    what = [state.start.run_id, step, position, bound, written, starts]
     return hashlib.blake2b(msgspec.json.encode(what, order="deterministic"), digest_size=16).hexdigest()
+
+
+_Bound = msgspec.defstruct("_Bound", [name for name in ev.ToolSpec.__struct_fields__ if name != "child"])
+
+
+def _as_bound(tool: ev.ToolSpec) -> object:
+    """The tool as it enters a digest: the text of the ones that are no runs is as it was before there were any, so that
+    old questions can still be answered."""
+    plain = _Bound(*(getattr(tool, name) for name in _Bound.__struct_fields__))
+    return [plain, "child"] if tool.child else plain
 
 
 # --- what has to be undone ---------------------------------------------------------------------------

@@ -62,6 +62,28 @@ class ToolSpec(msgspec.Struct, frozen=True, gc=False):
     timeout_s: float | None = None
     source: str = ""
     """The file that the tool was loaded from, so that a run can be resumed by its id alone."""
+    child: bool = False
+    """Its call is one run, found by the key of the call: after a crash it starts again, takes that run up, and says
+    all that the run has used since it began."""
+
+
+class ChildRun(msgspec.Struct, frozen=True, gc=False):
+    """How the run under a call ended, for programs to read."""
+
+    run_id: str
+    status: Status
+    reason: str = ""
+
+
+class WaitingCall(msgspec.Struct, frozen=True, gc=False):
+    """A call of a run under a call, or under that, which waits for somebody's decision."""
+
+    run_id: str
+    """The run that it is a call of; there it is decided about."""
+    place: str
+    """How a person names it: `STEP.NUMBER`, both from 1."""
+    name: str
+    """The tool."""
 
 
 class Settings(msgspec.Struct, frozen=True):
@@ -248,6 +270,8 @@ class CallReturned(Event, frozen=True, kw_only=True, tag=True):
     """Repairs that were made on the way in or out, one sentence each."""
     spent: Spent | None = None
     """What it used of its allowance."""
+    child: ChildRun | None = None
+    """The run that it was, where its tool is one (`ToolSpec.child`)."""
 
 
 class CallFailed(Event, frozen=True, kw_only=True, tag=True):
@@ -260,6 +284,8 @@ class CallFailed(Event, frozen=True, kw_only=True, tag=True):
     error_type: str = ""
     detail: str = ""
     spent: Spent | None = None
+    child: ChildRun | None = None
+    """As in `CallReturned`."""
 
 
 class CallTimedOut(Event, frozen=True, kw_only=True, tag=True):
@@ -288,6 +314,19 @@ class LateResultArrived(Event, frozen=True, kw_only=True, tag=True):
     outcome: Outcome
     text: str
     spent: Spent | None = None
+    child: ChildRun | None = None
+    """As in `CallReturned`."""
+
+
+class ChildPaused(Event, frozen=True, kw_only=True, tag=True):
+    """The run under a call waits for somebody's decision. The call is not answered: it starts again when its run is
+    resumed."""
+
+    step: int
+    position: int
+    run_id: str
+    """The run under the call."""
+    waiting: tuple[WaitingCall, ...] = ()
 
 
 class CallReconciled(Event, frozen=True, kw_only=True, tag=True):
@@ -403,6 +442,7 @@ AnyEvent: TypeAlias = (
     | CallTimedOut
     | CallAbandoned
     | LateResultArrived
+    | ChildPaused
     | CallReconciled
     | ApprovalAsked
     | ApprovalGiven

@@ -307,13 +307,15 @@ class Account(msgspec.Struct):
         unsaid = self.unmetered + self.children.unmetered
         return f" or set aside for what nobody reported ({unsaid} replies)" if unsaid else ""
 
-    def left(self, limits: Limits, seconds: float | None) -> Left:
-        """What `limits` leaves, never below zero."""
+    def left(self, limits: Limits, seconds: float | None, back: Left = NOTHING) -> Left:
+        """What `limits` leaves, never below zero, once `back` is given back."""
+        steps, calls = self.all_steps - (back.steps or 0), self.all_tool_calls - (back.tool_calls or 0)
+        tokens, dollars = self.tokens - (back.tokens or 0), self.all_dollars - (back.dollars or 0.0)
         return Left(
-            None if limits.steps is None else max(0, limits.steps - self.steps - self.also_steps),
-            None if limits.tool_calls is None else max(0, limits.tool_calls - self.tool_calls - self.also_tool_calls),
-            None if limits.tokens is None else max(0, limits.tokens - self.tokens),
-            None if limits.dollars is None else max(0.0, limits.dollars - self.all_dollars),
+            None if limits.steps is None else max(0, limits.steps - steps),
+            None if limits.tool_calls is None else max(0, limits.tool_calls - calls),
+            None if limits.tokens is None else max(0, limits.tokens - tokens),
+            None if limits.dollars is None else max(0.0, limits.dollars - dollars),
             None if seconds is None else max(0.0, seconds),
         )
 

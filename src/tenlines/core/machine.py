@@ -7,8 +7,9 @@ the model. A reply without calls ends the run; a reply with calls opens an *exch
 each call has exactly one outcome. Closing it appends the results in call order, with a note on each call whose
 arguments somebody changed, then what people said meanwhile, then the machine's other notes, and the run is READY again.
 
-Two things can make it wait or turn back. A call that needs leave, or that a crash left in doubt, is asked about; where
-only people can go on, the run ends as `awaiting_approval` with its exchange open. And what a run did can be undone:
+Two things can make it wait or turn back. A call that needs leave, or that a crash left in doubt, is asked about, and
+the run under a call may have somebody asked; where only people can go on, the run ends as `awaiting_approval` with its
+exchange open. And what a run did can be undone:
 UNDOING goes back through the calls that had effect, and ends as the run would have ended, or had.
 
 Rules that every handler keeps:
@@ -44,6 +45,7 @@ from tenlines.core.changes import (
     stop_if_cancelled,
     withdraw_last_words,
 )
+from tenlines.core.children import on_child_paused
 from tenlines.core.cutting import on_context_compacted, on_summary_ended, on_summary_started
 from tenlines.core.deciding import next_effect
 from tenlines.core.effects import Effect, Finish
@@ -221,6 +223,7 @@ _HANDLERS: dict[type, tuple[tuple[Phase, ...], Callable[[State, Any], None]]] = 
     ev.CallTimedOut: (_TOOLS, on_call_timed_out),
     ev.CallAbandoned: (_TOOLS, on_call_abandoned),
     ev.LateResultArrived: ((*_OPEN, Phase.ENDED), on_late_result),
+    ev.ChildPaused: (_TOOLS, on_child_paused),
     ev.CallReconciled: (_TOOLS, on_call_reconciled),
     ev.ApprovalAsked: (_TOOLS, on_approval_asked),
     ev.ApprovalGiven: ((*_TOOLS, Phase.ENDED), on_approval_given),

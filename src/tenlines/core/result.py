@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from tenlines.core import events as ev
-from tenlines.core.events import Status
+from tenlines.core.events import ChildRun, Status, WaitingCall
 from tenlines.core.limits import Left, Spent
 from tenlines.core.state import OpenCall, State, is_undone, seconds_left
 from tenlines.core.transcript import JsonObject, Message, Outcome, text_of
@@ -45,6 +45,8 @@ class CallRecord(msgspec.Struct, frozen=True, gc=False):
     original_chars: int | None = None
     remarks: tuple[str, ...] = ()
     arguments: JsonObject | None = None
+    child: ChildRun | None = None
+    """The run that it was, and how that ended, where its tool is an agent (`Agent.as_tool`)."""
 
 
 class PendingCall(msgspec.Struct, frozen=True, gc=False):
@@ -60,6 +62,24 @@ class PendingCall(msgspec.Struct, frozen=True, gc=False):
     """`call`: may it run? `in_doubt`: it may have taken effect before a crash; may it run again?"""
     reason: str = ""
     expires_at: float | None = None
+
+    @property
+    def place(self) -> str:
+        """How a person names it: `STEP.NUMBER`, both from 1."""
+        return f"{self.step}.{self.position + 1}"
+
+
+class PausedCall(msgspec.Struct, frozen=True, gc=False):
+    """A call whose own run waits for somebody's decision. Decide there, then resume the run of the call."""
+
+    step: int
+    position: int
+    id: str
+    name: str
+    run_id: str
+    """The run of the call."""
+    waiting: tuple[WaitingCall, ...]
+    """What waits, in that run or in runs under it."""
 
     @property
     def place(self) -> str:
@@ -103,6 +123,8 @@ class RunResult(msgspec.Struct, frozen=True, gc=False):
     observer_errors: int = 0
     pending: tuple[PendingCall, ...] = ()
     """Calls that wait for somebody's decision, where the run is `awaiting_approval`."""
+    paused: tuple[PausedCall, ...] = ()
+    """Calls whose own runs wait for one."""
     undone: tuple[UndoneCall, ...] = ()
     """What came of undoing, in the order in which it was done."""
     standing: tuple[CallRecord, ...] = ()
@@ -147,6 +169,7 @@ def result_of(state: State) -> RunResult:
         repairs=state.start.repairs if state.start else (),
         warnings=tuple(state.warnings),
         pending=pending_calls(state),
+        paused=paused_calls(state),
         undone=tuple(
             UndoneCall(*place, state.acted[place].call.name, event.outcome, event.text)
             for place, event in state.undone.items()
@@ -181,6 +204,18 @@ def pending_calls(state: State) -> tuple[PendingCall, ...]:
     )
 
 
+def paused_calls(state: State) -> tuple[PausedCall, ...]:
+    """The calls whose own runs wait for somebody's decision."""
+    exchange = state.exchange
+    if exchange is None:
+        return ()
+    return tuple(
+        PausedCall(exchange.step, position, one.call.id, one.call.name, one.paused.run_id, one.paused.waiting)
+        for position, one in enumerate(exchange.calls)
+        if one.paused is not None and one.outcome is None
+    )
+
+
 def _record(step: int, position: int, one: OpenCall) -> CallRecord:
     """A closed call, as a result shows it."""
     assert one.outcome is not None
@@ -197,4 +232,5 @@ def _record(step: int, position: int, one: OpenCall) -> CallRecord:
         one.original_chars,
         one.remarks,
         one.arguments,
+        one.child,
     )

@@ -98,7 +98,7 @@ def _take_up(state: State, one: OpenCall) -> None:
     """What becomes of a call that has no outcome, by the tools that are here now."""
     assert one.spec is not None
     spec, was_started = state.tools.get(one.spec.name), one.started
-    one.started = False
+    one.started, one.paused = False, None
     if spec is None and not one.counted:
         one.refusal, one.refusal_text = "unknown_tool", outcomes.unknown_tool(one.spec.name, tuple(state.tools))
     elif spec is None:
@@ -117,6 +117,7 @@ def _weaker(was: ev.ToolSpec, spec: ev.ToolSpec) -> ev.ToolSpec:
         read_only=both_read,
         idempotent=spec.idempotent if both_read else _may_repeat(was) and _may_repeat(spec),
         reconcilable=was.reconcilable and spec.reconcilable,
+        child=was.child and spec.child,
     )
 
 

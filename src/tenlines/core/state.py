@@ -8,7 +8,16 @@ from typing import Literal
 import msgspec
 
 from tenlines.core.context import Compaction
-from tenlines.core.events import CallUndone, RunEnded, RunStarted, Settings, Status, ToolSpec
+from tenlines.core.events import (
+    CallUndone,
+    ChildPaused,
+    ChildRun,
+    RunEnded,
+    RunStarted,
+    Settings,
+    Status,
+    ToolSpec,
+)
 from tenlines.core.leaving import Leavable
 from tenlines.core.limits import Account, Counting, Left, Limits, Reservation
 from tenlines.core.repeats import RepeatTracker
@@ -63,6 +72,10 @@ class OpenCall(msgspec.Struct, gc=False):
     """Who put other arguments in place of what the model wrote; None where nobody did."""
     allowance: Left | None = None
     """What is set aside for it, where it may spend on its own and has not said what it did."""
+    paused: ChildPaused | None = None
+    """The run under it waits for somebody's decision, and so does the call, until its own run is resumed."""
+    child: ChildRun | None = None
+    """How the run under it ended."""
     outcome: Outcome | None = None
     parts: tuple[Part, ...] = ()
     truncated: bool = False
