@@ -38,6 +38,8 @@ def _same(name: str) -> Spelling:
 class Name(Enum):
     """Every attribute that is written."""
 
+    __hash__ = object.__hash__  # members are looked up some fifty times a step, and hash their names in Python else
+
     # what it is
     OPERATION = _same("gen_ai.operation.name")
     PROVIDER = _same("gen_ai.provider.name")
