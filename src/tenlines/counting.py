@@ -26,6 +26,7 @@ from tenlines.core.transcript import (
     User,
     estimate_tokens,
 )
+from tenlines.ports import plain_name
 
 # --- tokenizers -------------------------------------------------------------------------------------
 
@@ -88,6 +89,7 @@ _NAMED = ("openai", "litellm", "ollama", "local", "http", "https")
 
 def vocabulary(model: str) -> str | None:
     """Name of the vocabulary of a model, as in `tokenizer_for`; None where it is not known."""
+    model = plain_name(model)
     if model in ("local", "local:small"):
         return "qwen3"  # Qwen2.5-Coder
     kind, _, rest = model.partition(":")

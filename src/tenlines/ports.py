@@ -66,6 +66,17 @@ class Model(Protocol):
         ...
 
 
+TEXT_FORMS = ("text+", "text-json+")
+"""How the name of a model begins whose tools are written as text (`tenlines.models.text_protocol`)."""
+
+
+def plain_name(model: str) -> str:
+    """The name of the model itself, however its tools are written: what it costs and takes in goes by that."""
+    for form in TEXT_FORMS:
+        model = model.removeprefix(form)
+    return model
+
+
 # --- tools --------------------------------------------------------------------------------------------
 
 

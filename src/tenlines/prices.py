@@ -35,6 +35,7 @@ import msgspec
 
 from tenlines.core.limits import Price, Tier
 from tenlines.errors import ConfigError
+from tenlines.ports import plain_name
 
 if TYPE_CHECKING:
     from genai_prices.data_snapshot import DataSnapshot
@@ -114,6 +115,7 @@ class Prices:
 
     def of(self, model: str, at: float) -> Priced:
         """The price of a model at a time (Unix seconds), and where it comes from."""
+        model = plain_name(model)
         for name, entry in self._stated(model):
             if (price := entry.price) is not None:
                 return Priced(price, f'{self._file}, ["{name}"]')
@@ -123,6 +125,7 @@ class Prices:
 
     def window(self, model: str) -> int | None:
         """How many tokens a model takes in."""
+        model = plain_name(model)
         for _, entry in self._stated(model):
             if entry.window is not None:
                 return entry.window

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from tenlines.ports import Model
+from tenlines.ports import Model, plain_name
 from tenlines.trace.text import one_line
 
 if TYPE_CHECKING:
@@ -46,8 +46,8 @@ def make_model(name: str, console: Console | None) -> Model:
     from tenlines.models.resolve import resolve
 
     model = resolve(name)
-    if model.name.split(":")[0] == "local":
-        _fetch_weights(model.name, console)
+    if plain_name(model.name).split(":")[0] == "local":
+        _fetch_weights(plain_name(model.name), console)
     return model
 
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from queue import SimpleQueue
@@ -19,7 +20,7 @@ from tenlines.core.transcript import Reply
 from tenlines.drivers.threads import in_thread
 from tenlines.errors import ConfigError, ConnectionFailed, MissingExtra
 from tenlines.models import weights
-from tenlines.models.openai_compatible import OpenAICompatible
+from tenlines.models.openai_compatible import OpenAICompatible, WireProtocol
 from tenlines.ports import OnDelta, Session
 
 START_S = 300.0
@@ -40,6 +41,7 @@ class LocalModel:
         context: Tokens of the context window.
         max_tokens: Most output tokens of a reply, where the run itself sets no limit.
         progress: Told how far fetching the weights is: bytes done, bytes in all, what.
+        protocol: `constrained` replies, or `native`: as the server and its chat template have it.
 
     Raises:
         MissingExtra: llama.cpp's package is not installed.
@@ -54,6 +56,7 @@ class LocalModel:
         context: int = 8192,
         max_tokens: int = 1024,
         progress: weights.Progress | None = None,
+        protocol: WireProtocol = "constrained",
     ) -> None:
         if importlib.util.find_spec("xllamacpp") is None or importlib.util.find_spec("openai") is None:
             raise MissingExtra("the local model", "local")
@@ -64,10 +67,15 @@ class LocalModel:
             raise ConfigError(f"there is no file {self._file}. Expected a model in GGUF format. {weights.OTHER_WAYS}")
         self._threads = threads or max(1, (os.cpu_count() or 1) // 2)
         self._context, self._max_tokens, self._progress = context, max_tokens, progress
+        self.protocol: WireProtocol = protocol
 
     def session(self) -> _LocalSession:
         """One run's conversation. Nothing is started yet."""
         return _LocalSession(self)
+
+    def session_with(self, stops: Sequence[str]) -> _LocalSession:
+        """The same; replies end at these texts, where they are not held to a schema."""
+        return _LocalSession(self, stops)
 
     def address(self) -> str:
         """The address of the running server (`http://127.0.0.1:PORT/v1`); fetches and starts what is missing.
@@ -81,15 +89,15 @@ class LocalModel:
     def connect(self, address: str) -> OpenAICompatible:
         """The model at the address of its server."""
         return OpenAICompatible(
-            "local", address, protocol="constrained", name=self.name, max_tokens=self._max_tokens, temperature=0.0
+            "local", address, protocol=self.protocol, name=self.name, max_tokens=self._max_tokens, temperature=0.0
         )
 
 
 class _LocalSession:
     """Finds the server again at every request: one that died is started anew."""
 
-    def __init__(self, model: LocalModel) -> None:
-        self._model = model
+    def __init__(self, model: LocalModel, stops: Sequence[str] = ()) -> None:
+        self._model, self._stops = model, stops
         self._address = ""
         self._inner: Session | None = None
 
@@ -103,7 +111,8 @@ class _LocalSession:
 
     def _at(self, address: str) -> Session:
         if self._inner is None or address != self._address:
-            self._address, self._inner = address, self._model.connect(address).session()
+            model = self._model.connect(address)
+            self._address, self._inner = address, model.session_with(self._stops) if self._stops else model.session()
         return self._inner
 
 

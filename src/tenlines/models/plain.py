@@ -62,7 +62,7 @@ class _FunctionSession:
         return read_reply(await value if inspect.isawaitable(value) else value)
 
     def _call(self, request: CallModel) -> Any:
-        messages = self.encoder.extend(request.messages)
+        messages = self.encoder.extend(request.messages, request.new_from)
         return self.model.function(messages, request) if self.model.wants_request else self.model.function(messages)
 
 

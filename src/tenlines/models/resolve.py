@@ -21,6 +21,8 @@ FORMS = {
     "local": "local (a small model on this machine), or local:PATH (a GGUF file of your own)",
     "ollama": "ollama:NAME (a running Ollama)",
     "http": "http://host:port/v1#NAME (any OpenAI-compatible server; TENLINES_API_KEY is sent when set)",
+    "text": "text+MODEL (any of these, with its tools as text: for models without tools of their own), or "
+    "text-json+MODEL (the same with blocks of JSON)",
 }
 """How a model may be written, by its first word."""
 
@@ -53,8 +55,8 @@ def resolve(spec: Any) -> Model:
     Args:
         spec: `openai:NAME`, `anthropic:NAME`, `google:NAME`, `mistral:NAME`, `bedrock:MODEL_ID`,
             `litellm:PROVIDER/NAME`, `local`, `local:PATH`, `local:small`, `ollama:NAME`,
-            `http(s)://host[:port]/v1#NAME`; a function of the messages; a list of scripted replies; or anything
-            with `name` and `session`.
+            `http(s)://host[:port]/v1#NAME`, `text+` and one of these; a function of the messages; a list of scripted
+            replies; or anything with `name` and `session`.
 
     Raises:
         ConfigError: It stands for none; the message lists the forms.
@@ -92,6 +94,11 @@ def _forms() -> str:
 
 
 def _from_text(spec: str) -> Model:
+    form, plus, inner = spec.partition("+")
+    if plus and form.lower() in ("text", "text-json"):
+        from tenlines.models.text_protocol import TextProtocol
+
+        return TextProtocol(inner, "react" if form.lower() == "text" else "json")
     kind, colon, rest = spec.partition(":")
     match kind.lower():
         case "http" | "https" if rest.startswith("//"):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncGenerator, Generator, Iterator
+from collections.abc import AsyncGenerator, Generator, Iterator, Sequence
 from contextlib import aclosing, closing, contextmanager
 from functools import partial
 from typing import NamedTuple, Protocol, TypeAlias
@@ -22,6 +22,7 @@ from tenlines.wire.format import Format, Piece, Talk
 from tenlines.wire.guard import GuardedTalk
 from tenlines.wire.profile import Profile, Target
 from tenlines.wire.refusals import recognise
+from tenlines.wire.text_protocol.stops import StoppingTalk
 
 TIMEOUT_S = 600.0
 """Longest silence of the server that is waited for, where the run has no deadline."""
@@ -200,10 +201,14 @@ def open_session(
     *,
     clock: Clock | None = None,
     timeout_s: float = TIMEOUT_S,
+    stops: Sequence[str] = (),
 ) -> Session:
     """The conversation of one run, in a format's own way of calling tools. What the other side would refuse is
-    repaired before it goes, and said in the remarks of the reply."""
-    talk = GuardedTalk(format.talk(target), format, target)
+    repaired before it goes, and said in the remarks of the reply. Replies end at `stops`, where the format can say
+    so."""
+    talk: Talk = GuardedTalk(format.talk(target), format, target)
+    if stops:
+        talk = StoppingTalk(talk, target, stops)
     return Session(transport, talk, format, clock=clock, timeout_s=timeout_s)
 
 
@@ -242,7 +247,13 @@ class ModelClient:
 
     def session(self) -> Session:
         """One run's conversation: what was encoded is kept."""
-        return open_session(self._transport, self.format, self.target, clock=self._clock, timeout_s=self.timeout_s)
+        return self.session_with(())
+
+    def session_with(self, stops: Sequence[str]) -> Session:
+        """The same, in the format's own way; replies end at these texts, where the format can say so."""
+        return open_session(
+            self._transport, self.format, self.target, clock=self._clock, timeout_s=self.timeout_s, stops=stops
+        )
 
 
 def no_key(model: str, *variables: str, why: str = "") -> ConfigError:

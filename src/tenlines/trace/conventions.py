@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Literal, NamedTuple, TypeAlias
 
+from tenlines.ports import plain_name
+
 Vintage: TypeAlias = Literal["released", "latest"]
 VINTAGES: tuple[Vintage, ...] = ("released", "latest")
 
@@ -265,6 +267,7 @@ class ModelNames(NamedTuple):
 
 def model_names(name: str) -> ModelNames:
     """What the log calls `openai:gpt-5`, `http://host:8080/v1#NAME`, `local:/a/b.gguf`, `function:reply`."""
+    name = plain_name(name)
     if name.startswith(("http://", "https://")):
         return _server(name)
     provider, _, model = name.partition(":")
