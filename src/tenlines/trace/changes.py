@@ -40,6 +40,7 @@ TABLE: dict[type[ev.AnyEvent], Row] = {
     ev.CallFailed: Row("ends", "execute_tool", "tenlines.call.failed"),
     ev.CallTimedOut: Row("ends", "execute_tool", "tenlines.call.timed_out"),
     ev.CallAbandoned: Row("ends", "execute_tool", "tenlines.call.abandoned"),
+    ev.ChildPaused: Row("ends", "execute_tool", "tenlines.call.paused"),
     ev.UndoStarted: Row("begins", "execute_tool"),
     ev.CallUndone: Row("ends", "execute_tool", "tenlines.call.undone"),
     ev.LateResultArrived: Row("marks", "invoke_agent", "tenlines.call.late_result"),

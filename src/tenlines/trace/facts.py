@@ -18,7 +18,9 @@ from tenlines.trace.redaction import Redaction
 from tenlines.trace.text import one_line
 
 Given: TypeAlias = dict[Name, Value | None]
-OfCall: TypeAlias = ev.CallReturned | ev.CallFailed | ev.CallTimedOut | ev.CallAbandoned | ev.CallUndone
+OfCall: TypeAlias = (
+    ev.CallReturned | ev.CallFailed | ev.CallTimedOut | ev.CallAbandoned | ev.ChildPaused | ev.CallUndone
+)
 
 _UNREAD_CHARS = 20_000
 """A longer result is not searched for secrets that an error might repeat. It is not exported either."""
@@ -148,6 +150,8 @@ class Facts:
             case ev.CallFailed(outcome=outcome):
                 fault = self.label(event.error_type) or outcome
                 return {Name.OUTCOME: outcome, **_spent(event.spent)}, fault, event.text
+            case ev.ChildPaused(run_id=run_id):
+                return {Name.OUTCOME: "paused", Name.CHILD_RUNS: (self.label(run_id),)}, None, ""
             case ev.CallTimedOut():
                 return {Name.OUTCOME: "timeout"}, "timeout", event.text
             case ev.CallAbandoned(outcome=outcome) | ev.CallUndone(outcome=outcome):

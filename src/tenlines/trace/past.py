@@ -113,6 +113,8 @@ def _named(log: Iterable[ev.AnyEvent]) -> Iterator[str]:
     for event in log:
         if isinstance(event, ev.CallReturned | ev.CallFailed | ev.LateResultArrived) and event.spent is not None:
             yield from event.spent.runs
+        elif isinstance(event, ev.ChildPaused):
+            yield event.run_id
 
 
 def _lost(journal: Journal, log: list[ev.AnyEvent]) -> Iterator[str]:

@@ -86,7 +86,9 @@ class Spans:
                 return [self._end_request(event)]
             case ev.CallStarted() | ev.UndoStarted():
                 return [self._begin_call(event)]
-            case ev.CallReturned() | ev.CallFailed() | ev.CallTimedOut() | ev.CallAbandoned() | ev.CallUndone():
+            case ev.CallReturned() | ev.CallFailed() | ev.CallTimedOut() | ev.CallAbandoned():
+                return self._end_call(event)
+            case ev.ChildPaused() | ev.CallUndone():
                 return self._end_call(event)
             case _:
                 return [*self._mark(event, self._facts.of(event)), *self._break_off()]
