@@ -17,11 +17,13 @@ import platform
 import tempfile
 import time
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
 from rich.console import Console
 from rich.table import Table
 
@@ -29,6 +31,7 @@ from tenlines import Agent, Limits, Reply, Settings, ToolCall, Usage, tool
 from tenlines.journal.memory import MemoryJournal
 from tenlines.journal.sqlite import SqliteJournal
 from tenlines.models.plain import ScriptedModel
+from tenlines.trace.otel import Tracing
 
 SIZES = (1, 10, 100, 1_000, 10_000)
 TARGETS = {
@@ -93,10 +96,25 @@ def script(steps: int, name: str = "look_up") -> ScriptedModel:
     return ScriptedModel([*moves, Reply("done", usage=usage)])
 
 
-def agent(steps: int, journal: Any, name: str = "look_up") -> Agent:
+def agent(steps: int, journal: Any, name: str = "look_up", observers: Sequence[Any] = ()) -> Agent:
     """An agent with all checks on and every limit set but the clock."""
     limits = Limits(steps=steps, tool_calls=steps, tokens=10**9)
-    return Agent(script(steps, name), [look_up, look_up_async], limits=limits, journal=journal)
+    return Agent(script(steps, name), [look_up, look_up_async], limits=limits, journal=journal, observers=observers)
+
+
+class Thrown(SpanExporter):
+    """Throws spans away: what is measured is how they are made and handed over."""
+
+    def export(self, spans: Sequence[Any]) -> SpanExportResult:
+        """Nothing."""
+        return SpanExportResult.SUCCESS
+
+
+def tracing(*, content: bool) -> Tracing:
+    """Spans through the SDK and its batch processor."""
+    provider = TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(BatchSpanProcessor(Thrown()))
+    return Tracing(tracer_provider=provider, content=content)
 
 
 def run_async(one: Agent) -> Any:
@@ -189,23 +207,23 @@ def parallel_table(sizes: tuple[int, ...]) -> list[dict[str, Any]]:
     return [{"calls": k, "async": best("nap", k), "blocking": best("nap_blocking", k)} for k in sizes]
 
 
-def payload_table() -> list[dict[str, Any]]:
-    """Peak memory over the payload, for many results of 100 kB."""
-    text = ("x" * 99 + "\n") * 1000
+def tracing_table(sizes: tuple[int, ...]) -> list[dict[str, Any]]:
+    """CPU per step without a tracing, with one where nobody takes spans, and with one whose spans are taken."""
+    spans, content = tracing(content=False), tracing(content=True)
+    ways: dict[str, tuple[Any, ...]] = {"off": (), "nobody": (Tracing(),), "spans": (spans,), "content": (content,)}
 
-    @tool(read_only=True, max_result=10**6)
-    def page(number: int) -> str:
-        """A big page, another one each time."""
-        return f"{number:9}\n" + text
+    def bare(steps: int) -> Callable[[], Any]:
+        return partial(bare_loop, bare_script(steps), {"look_up": look_up}, "go")
 
-    def work(results: int) -> Callable[[], Any]:
-        one = Agent(script(results + 1, "page"), [page], limits=Limits(steps=None), journal=MemoryJournal())
-        return lambda: one.run_sync("go")
+    def traced(steps: int, observers: Sequence[Any]) -> Callable[[], Any]:
+        return partial(agent(steps, MemoryJournal(), observers=observers).run_sync, "go")
 
     rows = []
-    for results in (50, 200):
-        payload = results * (len(text) + 10)
-        rows.append({"results": results, "payload": payload, "ratio": peak(partial(work, results)) / payload})
+    for steps in sizes:
+        row: dict[str, Any] = {"steps": steps, "bare": cpu(partial(bare, steps), 5) / steps * 1e6}
+        for way, observers in ways.items():
+            row[way] = cpu(partial(traced, steps, observers), 5) / steps * 1e6
+        rows.append(row)
     return rows
 
 
@@ -236,7 +254,7 @@ def cell(value: float | None) -> str:
 def show(report: dict[str, Any]) -> None:
     """Print the tables."""
     console = Console(width=110)
-    for title in ("steps", "parallel", "payload"):
+    for title in ("steps", "tracing", "parallel", "payload"):
         rows = report[title]
         table = Table(title=title)
         columns = list(dict.fromkeys(key for row in rows for key in row))
@@ -265,6 +283,7 @@ def main() -> None:
         report: dict[str, Any] = {
             "python": platform.python_version(),
             "steps": steps_table(sizes, Path(folder)),
+            "tracing": tracing_table((100, 1_000)),
             "parallel": parallel_table((1, 10, 100, 1_000)),
             "payload": payload_table(),
         }

@@ -23,6 +23,7 @@ def test_the_overhead_script_prints_its_tables_and_writes_them(tmp_path: Path) -
     report = json.loads(out.read_text())
     assert [row["steps"] for row in report["steps"]] == [1, 10, 100, 1_000]
     assert all(row["memory"] > row["bare"] > 0 for row in report["steps"])
+    assert all(row["spans"] > row["off"] > row["bare"] > 0 for row in report["tracing"])
     assert len(report["verdicts"]) == 6
 
 
