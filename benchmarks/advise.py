@@ -127,6 +127,12 @@ def row(kind: Kind, place: int, part: float) -> Row:
     return Row(kind.name, stopped / runs / SEEDS, runs, kind.p95, found, naive)
 
 
+def line(one: Row) -> str:
+    """A line of the table."""
+    lists = [" ".join(map(str, sorted(map(int, filter(None, numbers))))) for numbers in (one.found, one.naive)]
+    return f"| {one.kind} | {one.censored:.0%} | {one.runs:,} | {one.truth} | {lists[0]} | {lists[1]} |"
+
+
 def main() -> None:
     """Print the table."""
     began = time.perf_counter()
@@ -135,8 +141,7 @@ def main() -> None:
     print("\n| steps that runs need | stopped | runs | true p95 | Kaplan-Meier, 10 seeds | answered runs alone |")
     print("|---|---:|---:|---:|---|---|")
     for one in rows():
-        lists = [" ".join(map(str, sorted(map(int, filter(None, numbers))))) for numbers in (one.found, one.naive)]
-        print(f"| {one.kind} | {one.censored:.0%} | {one.runs:,} | {one.truth} | {lists[0]} | {lists[1]} |")
+        print(line(one))
     print(f"\n{time.perf_counter() - began:.1f} s")
 
 

@@ -51,6 +51,8 @@ class Script(NamedTuple):
     session: str = ""
     turn: int = 0
     changed: str = ""
+    is_counted: bool = True
+    """Whether the provider says what was used."""
 
 
 def spec(name: str, **properties: str) -> ev.ToolSpec:
@@ -115,8 +117,8 @@ class Log:
         usage = Usage(taken, 40, min(self.held, taken), 0, 0)
         self.held = taken
         calls = [ToolCall(f"{effect.step}-{place}", one.tool, one.arguments) for place, one in enumerate(step or ())]
-        text = "" if step else self.script.answer or ""
-        self.tell(ev.ModelReplied, step=effect.step, reply=Reply(text, tuple(calls), usage=usage))
+        text, said = "" if step else self.script.answer or "", usage if self.script.is_counted else None
+        self.tell(ev.ModelReplied, step=effect.step, reply=Reply(text, tuple(calls), usage=said))
 
     def call(self, effect: RunTools, step: Step | None) -> None:
         assert step is not None

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from journals import PRICE, Call, Log, Script, read, spec
 
 from tenlines import Agent, Limits, tool
-from tenlines.advise.facts import NO_TAG, NOTHING, Worth, read_run
+from tenlines.advise.facts import NO_TAG, NOTHING, Worth, of_step, read_run
 from tenlines.core import events as ev
 from tenlines.core.replay import fold
 from tenlines.core.transcript import Json, Text
@@ -101,3 +101,12 @@ def test_worths_add_up_in_any_order_and_what_is_not_known_stays_so(one: Worth, t
     assert (left.dollars is None) == any(w.dollars is None for w in (one, two, three)) == (right.dollars is None)
     assert one.plus(NOTHING) == one
     assert one.plus(two).less(two).tokens == one.tokens
+
+
+def test_where_nobody_says_what_was_used_it_is_what_was_expected() -> None:
+    script = Script([[Call("look")]], tools=(spec("look"),), price=None)
+    counted, guessed = read([script, script._replace(is_counted=False)])
+    assert (counted.is_measured, guessed.is_measured) == (True, False)
+    assert (guessed.spent.tokens, guessed.input_tokens) == (guessed.input_tokens, counted.input_tokens)
+    assert sum(of_step(line).tokens for line in guessed.ledger.steps) == guessed.spent.tokens
+    assert sum(of_step(line).tokens for line in counted.ledger.steps) == counted.spent.tokens

@@ -126,7 +126,7 @@ class Caps:
             self._spent_at_cap[steps] = self._spent_at_cap.get(steps, NOTHING).plus(run.spent)
             self._examples.add(run.run_id)
         for line in run.ledger.steps:
-            if line.usage is not None:
+            if line.latency_s is not None:
                 self._unanswered[line.step] = self._unanswered.get(line.step, NOTHING).plus(of_step(line))
 
     # --- the view -------------------------------------------------------------------------------------

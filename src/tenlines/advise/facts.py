@@ -91,7 +91,22 @@ class Run(NamedTuple):
     def spent(self) -> Worth:
         """What its own requests used."""
         own = self.ledger.own
-        return Worth(own.tokens, None if own.unpriced else own.dollars)
+        return Worth(own.tokens + self._unsaid, None if own.unpriced else own.dollars)
+
+    @property
+    def input_tokens(self) -> int:
+        """Of its own requests."""
+        return self.ledger.own.input_tokens + self._unsaid
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether the provider said of every request what it used."""
+        return not self.ledger.own.unmetered
+
+    @property
+    def _unsaid(self) -> int:
+        """Input of the replies that came without token counts; an estimate."""
+        return sum(line.expected for line in self.ledger.steps if line.latency_s is not None and _is_unsaid(line))
 
     @property
     def rate(self) -> float:
@@ -156,9 +171,14 @@ NOTHING = Worth()
 
 
 def of_step(line: StepLine) -> Worth:
-    """What the reply of a step used."""
+    """What the reply of a step used; where nobody said it, the input that was expected."""
     usage = line.usage or Usage()
-    return Worth((usage.input or 0) + (usage.output or 0), line.dollars)
+    taken = line.expected if _is_unsaid(line) else usage.input or 0
+    return Worth(taken + (usage.output or 0), line.dollars)
+
+
+def _is_unsaid(line: StepLine) -> bool:
+    return line.usage is None or line.usage.input is None
 
 
 def read_run(events: Iterable[ev.AnyEvent], price: Price | None = None) -> Run:

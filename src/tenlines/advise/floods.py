@@ -48,7 +48,7 @@ class Floods:
 
     def take(self, run: Run) -> None:
         """Count the calls of a run."""
-        self._input += run.ledger.own.input_tokens
+        self._input += run.input_tokens
         for name in {call.tool for call in run.calls}:
             self._tools.setdefault(name, _Tool()).runs += 1
         for call in run.calls:

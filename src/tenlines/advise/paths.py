@@ -111,6 +111,7 @@ class PathSeen:
         self.stages = [StageSeen() for _ in path]
         self.origins = Origins(path)
         self.loops = Counter[tuple[int, int]]()
+        self.is_measured = True
         self.spent, self.task_tokens, self.answer_tokens = NOTHING, 0, 0
 
     def take(self, run: Run, way: Walk) -> None:
@@ -118,6 +119,7 @@ class PathSeen:
         self.runs += 1
         self.examples.add(run.run_id)
         self.spent = self.spent.plus(run.spent)
+        self.is_measured = self.is_measured and run.is_measured
         self.task_tokens += round(run.rate * estimate_text(run.task))
         outputs = {line.step: (line.usage.output or 0) if line.usage else 0 for line in run.ledger.steps}
         self.answer_tokens += outputs[max(outputs)] if outputs else 0

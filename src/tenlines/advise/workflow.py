@@ -86,7 +86,9 @@ class Workflow(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """The most frequent first."""
     agent_tokens: int
     flow_tokens: int
-    """Of an average run; the agent's are measured."""
+    """Of an average run."""
+    is_measured: bool
+    """Whether the provider counted the agent's tokens; else they are an estimate too."""
     agent_dollars: float | None
     flow_dollars: float | None
     runs: tuple[str, ...]
@@ -112,6 +114,7 @@ def workflow_of(group: str, paths: Paths, redaction: Redaction) -> Workflow | No
         ways=ways,
         agent_tokens=agent.tokens,
         flow_tokens=flow.tokens,
+        is_measured=all(one.is_measured for one in seen),
         agent_dollars=agent.dollars,
         flow_dollars=flow.dollars,
         runs=tuple(seen[0].examples.runs),

@@ -152,11 +152,17 @@ def cost_cells(flow: Workflow) -> list[str]:
     """What an average run costs, each way."""
     rows: list[Sequence[str]] = [("a run, on average", "tokens", "dollars")]
     for name, tokens, dollars in (
-        ("as an agent (measured)", f"{flow.agent_tokens:,}", flow.agent_dollars),
+        _agent_cells(flow),
         ("as a workflow (estimate)", f"~{flow.flow_tokens:,}", flow.flow_dollars),
     ):
         rows.append((name, tokens, "?" if dollars is None else f"${dollars:.6f}"))
     return columns(rows)
+
+
+def _agent_cells(flow: Workflow) -> tuple[str, str, float | None]:
+    if flow.is_measured:
+        return "as an agent (measured)", f"{flow.agent_tokens:,}", flow.agent_dollars
+    return "as an agent (estimate: the provider did not say)", f"~{flow.agent_tokens:,}", flow.agent_dollars
 
 
 def _tool_cells(group: GroupAdvice) -> list[Sequence[str]]:
