@@ -95,3 +95,16 @@ def test_agents_of_one_group_are_compared_each_with_itself() -> None:
 def test_another_model_has_another_cache() -> None:
     scripts = [Script([[Call("look")]], model=f"m{n % 2}", tools=(spec("look"),)) for n in range(30)]
     assert breaks_of(scripts).findings("a") == []
+
+
+def test_what_the_log_quotes_is_shown_without_secrets() -> None:
+    secret = "sk-live-12345678"
+    changed = f"the instructions, from character 9 on: '{secret}'"
+    turns = [
+        Script(session=f"s{n}", turn=2, changed=changed, instructions=f"password: {secret}\n{INSTRUCTIONS}")
+        for n in range(4)
+    ]
+    (found,) = breaks_of(turns).findings("a")
+    assert secret not in found.seen
+    (found,) = breaks_of(turns, redaction=Redaction(())).findings("a")
+    assert secret in found.seen

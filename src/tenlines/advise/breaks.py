@@ -14,7 +14,7 @@ from tenlines.advise.findings import Examples, Finding, percent, worth_words
 from tenlines.core.economics import rates_of
 from tenlines.core.events import RunStarted
 from tenlines.core.prefix import beginning_change, system_change, tools_change
-from tenlines.core.transcript import System
+from tenlines.core.transcript import System, estimate_tokens
 from tenlines.trace.redaction import Redaction
 from tenlines.trace.text import one_line
 from tenlines.trace.words import count
@@ -110,15 +110,18 @@ class Breaks:
                 cause = self._within.setdefault(_cause(line.changed), _Cause())
                 read = (line.usage.cache_read or 0) if line.usage is not None else 0
                 could = min(held, taken) if line.step > 1 else taken - self._newest(run)
-                cause.words = cause.words or self._redaction.text(one_line(line.changed, 200))
+                cause.words = cause.words or self._told(run, line.changed)
                 cause.enter(run, max(0, could - read))
             held = taken or held
+
+    def _told(self, run: Run, changed: str) -> str:
+        """What the log says, without the secrets that stand in the instructions."""
+        self._redaction.learn([run.start])
+        return one_line(self._redaction.text(changed), 200)
 
     @staticmethod
     def _newest(run: Run) -> int:
         """Tokens of the first request of a turn that were not in the turn before: the newest message, about."""
-        from tenlines.core.transcript import estimate_tokens
-
         return round(run.rate * estimate_tokens(run.start.messages[-1])) if run.start.messages else 0
 
     # --- between runs ---------------------------------------------------------------------------------
