@@ -227,6 +227,26 @@ def tracing_table(sizes: tuple[int, ...]) -> list[dict[str, Any]]:
     return rows
 
 
+def payload_table() -> list[dict[str, Any]]:
+    """Peak memory over the payload, for many results of 100 kB."""
+    text = ("x" * 99 + "\n") * 1000
+
+    @tool(read_only=True, max_result=10**6)
+    def page(number: int) -> str:
+        """A big page, another one each time."""
+        return f"{number:9}\n" + text
+
+    def work(results: int) -> Callable[[], Any]:
+        one = Agent(script(results + 1, "page"), [page], limits=Limits(steps=None), journal=MemoryJournal())
+        return lambda: one.run_sync("go")
+
+    rows = []
+    for results in (50, 200):
+        payload = results * (len(text) + 10)
+        rows.append({"results": results, "payload": payload, "ratio": peak(partial(work, results)) / payload})
+    return rows
+
+
 # --- showing --------------------------------------------------------------------------------------------
 
 
