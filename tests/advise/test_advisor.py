@@ -28,13 +28,13 @@ PLANTED = {
 @pytest.mark.slow
 def test_exactly_what_was_planted_is_found(say: Callable[[str], None]) -> None:
     for seed in range(10):
-        advice = advise(planted(Random(seed)), apart=12)
+        advice = advise(planted(Random(seed), 40), apart=12)
         assert {(one.kind, one.group, one.subject) for one in advice.findings} == PLANTED, seed
         assert len(advice.findings) == len(PLANTED)
         assert [one.dollars for one in advice.findings] == sorted((o.dollars for o in advice.findings), reverse=True)
-        assert advice.runs == 300
+        assert advice.runs == 200
     say(
-        "advice: a workflow, a flood, repeats and a clock among 300 runs of 5 agents: found, and nothing else, 10 seeds"
+        "advice: a workflow, a flood, repeats and a clock among 200 runs of 5 agents: found, and nothing else, 10 seeds"
     )
 
 
@@ -42,11 +42,11 @@ def test_exactly_what_was_planted_is_found(say: Callable[[str], None]) -> None:
 def test_on_clean_journals_there_is_nothing_to_advise(say: Callable[[str], None]) -> None:
     for seed in range(10):
         random = Random(100 + seed)
-        advice = advise([aimless(random, agent=random.choice(("a", "b"))) for _ in range(250)])
+        advice = advise([aimless(random, agent=random.choice(("a", "b"))) for _ in range(180)])
         assert advice.findings == (), seed
         assert [one.workflow for one in advice.groups] == [None, None]
         assert [one.waiting for one in advice.groups] == [(), ()]
-    say("advice: nothing on 250 clean runs of 2 agents, 10 seeds")
+    say("advice: nothing on 180 clean runs of 2 agents, 10 seeds")
 
 
 def test_tools_in_changing_order_are_found_too() -> None:
