@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 from opentelemetry.semconv._incubating.attributes import gen_ai_attributes
 from opentelemetry.semconv._incubating.metrics import gen_ai_metrics
 
+from tenlines.trace.changes import TABLE
 from tenlines.trace.conventions import (
     CAPTURE,
     OPT_IN,
     Metric,
     ModelNames,
     Name,
+    Spelling,
     model_names,
     spellings,
     vintage_of,
@@ -34,6 +37,22 @@ def test_what_the_conventions_have_no_name_for_says_whose_name_it_is() -> None:
     for name in Name:
         for spelled in name.value:
             assert re.match(r"(gen_ai|tenlines|server|error|http)\.|$", spelled), spelled
+
+
+def test_every_name_is_on_the_page() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "tracing.md").read_text()
+    told, whole = set(), ""
+    for name in re.findall(r"`([a-z_.]+)`", page):
+        whole = whole if name.startswith(".") else name
+        # `tenlines.left.steps`, `.tokens`: the second is short for what begins as the first
+        told |= {name, whole.rpartition(".")[0] + name, whole.removesuffix(".input_tokens") + name}
+    wanted = {spelled for name in (*Name, *Metric) for spelled in _spelled(name)} - {""}
+    assert wanted - told == set()
+    assert {row.mark for row in TABLE.values()} - told == {""}
+
+
+def _spelled(name: Name | Metric) -> Spelling:
+    return name.value if isinstance(name, Name) else name.value.name
 
 
 def test_no_two_names_are_one() -> None:

@@ -230,11 +230,12 @@ def test_requests_that_fail_have_spans_too() -> None:
     run.tell(ev.ModelFailed, step=1, attempt=1, **failure)
     run.at += 100
     run.reply("42")
-    _, first, second = spans_of(run.log)
+    agent, first, second = spans_of(run.log)
     assert (first.fault, first.attributes["error.type"]) == ("slow down", "RateLimited")
     assert (first.attributes["http.response.status_code"], first.attributes["tenlines.retryable"]) == (429, True)
     assert first.attributes["gen_ai.usage.input_tokens"] == 3
     assert [one.attributes["tenlines.attempt"] for one in (first, second)] == [1, 2]
+    assert (agent.attributes["tenlines.run.requests"], agent.attributes["tenlines.run.steps"]) == (2, 1)
 
 
 def test_a_run_that_stops_without_an_answer_is_in_error_and_one_that_waits_is_not() -> None:

@@ -90,6 +90,7 @@ class Name(Enum):
     RUN_ID = _same("tenlines.run.id")
     STATUS = _same("tenlines.run.status")
     STEPS = _same("tenlines.run.steps")
+    REQUESTS = _same("tenlines.run.requests")
     CALLS = _same("tenlines.run.tool_calls")
     RETRIES = _same("tenlines.run.retries")
     TURN = _same("tenlines.run.turn")

@@ -74,7 +74,7 @@ class Measuring:
 
     def _run(self, attributes: Attributes, shared: Attributes, seconds: float) -> list[Measure]:
         found = [Measure(Metric.AGENT, seconds, shared)]
-        for metric, name in ((Metric.AGENT_REQUESTS, Name.STEPS), (Metric.AGENT_CALLS, Name.CALLS)):
+        for metric, name in ((Metric.AGENT_REQUESTS, Name.REQUESTS), (Metric.AGENT_CALLS, Name.CALLS)):
             number = _number(attributes.get(self._spelled[name]))
             if number is not None:
                 found.append(Measure(metric, number, shared))

@@ -62,6 +62,8 @@ class Spans:
         """What happened while nobody had the run."""
         self._then = Account()
         """What the run had used when it was taken up."""
+        self._requests = 0
+        """Requests since then, failed ones and those for summaries too."""
         self._finish: tuple[str, ...] = ()
         self._at = 0.0
 
@@ -132,7 +134,7 @@ class Spans:
         state, label = self._facts.machine.state, self._facts.label
         start = state.start
         assert start is not None
-        self._then = msgspec.structs.replace(state.account)
+        self._then, self._requests = msgspec.structs.replace(state.account), 0
         agent = label(start.agent)
         given: Given = {
             Name.OPERATION: "invoke_agent",
@@ -187,7 +189,7 @@ class Spans:
     def _used(self) -> Attributes:
         """What the run used since it was taken up; and what is left."""
         given = self._facts.used(self._then) | self._facts.left(self._at)
-        return self._facts.named({**given, Name.FINISH_REASONS: self._finish or None})
+        return self._facts.named({**given, Name.REQUESTS: self._requests, Name.FINISH_REASONS: self._finish or None})
 
     # --- requests -------------------------------------------------------------------------------------
 
@@ -206,7 +208,7 @@ class Spans:
         return self._begin_request(event, more)
 
     def _begin_request(self, event: _Requested, more: Given) -> Begun:
-        model = self._model
+        model, self._requests = self._model, self._requests + 1
         given: Given = {
             Name.OPERATION: "chat",
             Name.PROVIDER: model.provider,
