@@ -112,19 +112,28 @@ let printing = false;
 
 // Put new HTML in place of an element; what was unfolded, focused and asked for stays so.
 function replace(old, html) {
-  const focused = old.contains(document.activeElement) ? document.activeElement.id : '';
+  const focused = old.contains(document.activeElement) ? placeOf(document.activeElement) : '';
   const wholes = [...old.querySelectorAll('.pieces')].map((box) => [box.previousElementSibling.dataset.more, Number(box.dataset.from)]);
+  for (const one of old.querySelectorAll('details[id]')) if (one.open) opened.add(one.id);
   const holder = document.createElement('template');
   fill(holder, html);
   const fresh = holder.content.firstElementChild;
+  if (old.classList.contains('current')) fresh.classList.add('current');
   old.replaceWith(fresh);
   restore(fresh);
   for (const [id, from] of wholes) {
     const button = fresh.querySelector(`[data-more="${CSS.escape(id)}"]`);
     if (button) showText(button, from);
   }
-  if (focused && byId(focused)) byId(focused).focus();
+  if (focused) document.querySelector(focused)?.focus({ preventScroll: true });
   mark(fresh);
+}
+
+// A selector of an element that is there again when the HTML around it was replaced.
+function placeOf(element) {
+  if (element.id) return `#${CSS.escape(element.id)}`;
+  const holder = element.closest('[id]');
+  return holder ? `#${CSS.escape(holder.id)} ${element.tagName}` : '';
 }
 
 // Unfold what was unfolded before it left the document.
