@@ -255,7 +255,7 @@ class Connection:
         return f"{self._server.title} ended{self._cause()}{self._errors.words()}"
 
     def _cause(self) -> str:
-        causes = [f"{type(one).__name__}: {one}" for one in _leaves(self._error) if str(one)]
+        causes = [_words(one) for one in _leaves(self._error) if str(one)]
         return f" ({seen(causes[0], 300)})" if causes else ""
 
     def _status_words(self) -> str:
@@ -286,6 +286,15 @@ def _system_words(error: OSError, server: Server) -> str:
     if isinstance(error, FileNotFoundError):
         return f"there is no command {server.command[0]!r}: install it, or give its path"
     return error.strerror or str(error)
+
+
+def _words(error: BaseException) -> str:
+    from pydantic import ValidationError
+
+    if isinstance(error, ValidationError):
+        first = error.errors(include_url=False, include_input=False)[0]
+        return f"what it sent is not MCP: {'.'.join(map(str, first['loc']))}: {first['msg']}"
+    return f"{type(error).__name__}: {error}"
 
 
 def _leaves(error: BaseException | None) -> list[BaseException]:

@@ -20,7 +20,7 @@ from tenlines.tools import problems
 
 MOST_BYTES = 100_000
 """Of a schema. It is sent with every request, so a larger one would be paid for at every step."""
-MOST_REFERENCES = 20_000
+MOST_REFERENCES = 5_000
 """That are followed in one check."""
 LISTED = 8
 """Problems that are told one by one."""
