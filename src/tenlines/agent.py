@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from copy import copy
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType, TracebackType
@@ -15,7 +16,9 @@ from typing import Any, Self, TypeAlias
 
 import msgspec
 
+from tenlines.child import Brief, ChildTool, under
 from tenlines.core import events as ev
+from tenlines.core.children import ID_LENGTH, ID_LETTERS
 from tenlines.core.context import Compaction, instructed
 from tenlines.core.events import AnyEvent, Settings
 from tenlines.core.history import mend
@@ -217,6 +220,55 @@ class Agent:
         reopen = partial(self._reopen, run_id, limits, control, compaction)
         return outcome(await aio.drive(await in_thread(reopen)), raise_on_stop)
 
+    # --- runs under a call --------------------------------------------------------------------------
+
+    def as_tool(
+        self,
+        name: str | None = None,
+        description: str | None = None,
+        *,
+        task: Callable[..., str] | None = None,
+        limits: Limits | None = None,
+        parallel: bool | None = None,
+        final: bool = False,
+        history: bool = False,
+        approve: Any = False,
+        timeout_s: float | None = None,
+        max_result: int = 8_000,
+    ) -> ChildTool:
+        """This agent as a tool of another one: each call is a run of its own, in the journal of the run that calls.
+
+        That run pays for it and limits it, stops it when it stops, and waits with it for people. After a crash the same
+        call goes on with the same run.
+
+        Args:
+            name: What the model calls it; by default the agent's name.
+            description: What the model reads; by default the docstring of `task`, or a sentence.
+            task: A function whose parameters the tool takes, and which returns the task. By default: one, `task`.
+            limits: What one call may use, within its share of what its run has left; by default the agent's limits.
+            parallel: Whether calls of one reply run together. Only where all tools of this agent are `read_only`; there
+                they do by default.
+            final: Its answer is the answer of the run that calls.
+            history: It starts from the conversation of the run that calls. Then the task may be left out.
+            approve: As in `@tool`: who may let a call begin.
+            timeout_s: Seconds after which a call is given up.
+            max_result: As in `@tool`: tokens of the answer that the model is shown.
+
+        Raises:
+            ConfigError: Something does not fit.
+        """
+        brief = Brief(name or self.name, description, task, approve, max_result)
+        return ChildTool(
+            self, brief, limits=limits, parallel=parallel, final=final, history=history, timeout_s=timeout_s
+        )
+
+    def _recording_in(self, journal: Journal) -> Agent:
+        """The same agent with another journal, for its own runs and those under them."""
+        same = copy(self)
+        same._journal = journal
+        same.tools = {name: under(one, same) for name, one in self.tools.items()}
+        return same
+
     # --- people -------------------------------------------------------------------------------------
 
     def pending(self, run_id: str) -> tuple[PendingCall, ...]:
@@ -345,7 +397,7 @@ class Agent:
         tools = self._tools_of(machine, settings.read_results)
         specs = self._specs(tools)
         prior = self._past.prior(settings, history.messages, specs, self.clock.now())
-        run_id = new_run_id()
+        run_id = str(place.get("run_id") or new_run_id())
         start = {
             "run_id": run_id,
             "agent": self.name,
@@ -429,7 +481,7 @@ class Agent:
     def _read_tools(self) -> None:
         """Take the tools that are there now."""
         self._versions = [one.version for one in self._sources]
-        self.tools: dict[str, ToolPort] = {one.spec.name: one for one in as_tools(self._given)}
+        self.tools: dict[str, ToolPort] = {one.spec.name: under(one, self) for one in as_tools(self._given)}
 
     def _has_other_tools(self) -> bool:
         """Whether a source of tools has others than it had."""
@@ -557,8 +609,7 @@ def read_task(task: str | Sequence[Part]) -> tuple[Part, ...]:
 
 def new_run_id() -> str:
     """A new id: 12 characters, no vowels that could spell something, unique enough for a journal of billions."""
-    alphabet = "bcdfghjkmnpqrstvwxyz23456789"
-    return "".join(secrets.choice(alphabet) for _ in range(12))
+    return "".join(secrets.choice(ID_LETTERS) for _ in range(ID_LENGTH))
 
 
 def transcript_before(log: Iterable[AnyEvent], step: int) -> tuple[Message, ...] | None:

@@ -15,7 +15,7 @@ import msgspec
 
 from tenlines.core.children import bounded, left_for
 from tenlines.core.effects import CallModel
-from tenlines.core.events import AnyEvent, ToolSpec
+from tenlines.core.events import AnyEvent, ChildRun, ToolSpec, WaitingCall
 from tenlines.core.limits import Left, Limits, Spent
 from tenlines.core.surroundings import traceparent
 from tenlines.core.transcript import JsonObject, Part, Reply
@@ -106,7 +106,19 @@ class CallContext:
         spent: What it used so far; None for nothing.
     """
 
-    __slots__ = ("_aside", "_began", "_cancelled", "_on_give_up", "allowance", "deadline_at", "key", "spent", "tool")
+    __slots__ = (
+        "_aside",
+        "_began",
+        "_cancelled",
+        "_drains",
+        "_on_drain",
+        "_on_give_up",
+        "allowance",
+        "deadline_at",
+        "key",
+        "spent",
+        "tool",
+    )
 
     def __init__(
         self, key: str, tool: str, deadline_at: float | None, allowance: Left | None = None, began: Began = FIRST
@@ -114,8 +126,9 @@ class CallContext:
         self.key, self.tool, self.deadline_at, self._began = key, tool, deadline_at, began
         self.allowance, self.spent = allowance, None if allowance is None else _NOTHING
         self._aside: list[Limits] = []
-        self._cancelled = False
+        self._cancelled = self._drains = False
         self._on_give_up: list[Callable[[], None]] = []
+        self._on_drain: list[Callable[[], None]] = []
 
     @property
     def run_id(self) -> str:
@@ -185,6 +198,20 @@ class CallContext:
         if self._cancelled:
             action()
 
+    def on_drain(self, action: Callable[[], None]) -> None:
+        """Have `action` called, from another thread, when the run is to stop after what is running: the call is waited
+        for, and shall begin nothing new."""
+        self._on_drain.append(action)
+        if self._drains:
+            action()
+
+    def drain(self) -> None:
+        """Called by the driver: the run stops after what is running."""
+        if not self._drains:
+            self._drains = True
+            for action in self._on_drain:
+                action()
+
     def give_up(self) -> None:
         """Called by the driver: the call is not waited for any more."""
         if not self._cancelled:
@@ -215,6 +242,16 @@ class Rendered(NamedTuple):
     original_chars: int | None = None
     full: str | None = None
     remarks: tuple[str, ...] = ()
+
+
+class ChildEnd(NamedTuple):
+    """What the call of a tool returns that is a run (`ToolSpec.child`): how the run ended, or that it waits."""
+
+    run: ChildRun
+    text: str
+    """The answer. Where there is none: for the model, why, and what there is so far."""
+    waiting: tuple[WaitingCall, ...] = ()
+    """Calls in it, or under it, that wait for somebody's decision, where it is `awaiting_approval`."""
 
 
 class GuardedCall(NamedTuple):

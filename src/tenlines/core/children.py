@@ -11,6 +11,7 @@ A run under a call that waits for somebody's decision leaves its call open: neit
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Collection, Iterable
 from typing import Any, TypeVar
 
@@ -24,6 +25,25 @@ from tenlines.core.state import Exchange, OpenCall, State, open_exchange, second
 from tenlines.errors import InvalidEvent
 
 _Amount = TypeVar("_Amount", int, float)
+
+
+ID_LETTERS = "bcdfghjkmnpqrstvwxyz23456789"
+"""What the ids of runs are made of: no vowels that could spell something."""
+ID_LENGTH = 12
+
+
+def child_id(key: str) -> str:
+    """The id of the run that a call is (`ToolSpec.child`): the same whoever starts it, and whenever.
+
+    Args:
+        key: The key of the call, `RUN:STEP:POSITION`.
+    """
+    number = int.from_bytes(hashlib.blake2b(key.encode(), digest_size=16).digest())
+    letters = []
+    for _ in range(ID_LENGTH):
+        number, index = divmod(number, len(ID_LETTERS))
+        letters.append(ID_LETTERS[index])
+    return "".join(letters)
 
 
 def allowances(state: State, exchange: Exchange, reserved: Reservation, now: float) -> dict[int, Left]:

@@ -29,16 +29,13 @@ from tenlines.core.effects import (
 )
 from tenlines.core.result import RunResult
 from tenlines.drivers import drafts
-from tenlines.drivers.bookkeeping import Bookkeeping, Foreign
+from tenlines.drivers.bookkeeping import GRACE_S, Bookkeeping, Foreign
 from tenlines.drivers.delivery import delivered
 from tenlines.drivers.drafts import Draft, Ended
 from tenlines.drivers.recorder import Parts
 from tenlines.drivers.threads import in_thread, workers
 from tenlines.errors import ConnectionFailed, JournalError
 from tenlines.ports import OnDelta
-
-GRACE_S = 0.2
-"""How long a cancelled coroutine is waited for, so that its `finally` has run before the run goes on."""
 
 
 async def drive(parts: Parts) -> RunResult:
@@ -117,7 +114,7 @@ class _Driver(Bookkeeping):
         await self.recorder.acommit()
         ask = partial(self.parts.session.acomplete, request, on_delta)
         if request.deadline_at is None and self.control is None:
-            yield ended(request, await _attempt(ask))
+            yield ended(request, await attempted(ask))
             return
         key = f"model:{self.parts.machine.state.seq}"
         stop = self.begin(key, ask, is_async=True)
@@ -339,7 +336,7 @@ def _cancel(task: asyncio.Task[None]) -> None:
     task.cancel()
 
 
-async def _attempt(call: Callable[[], Any]) -> Ended:
+async def attempted(call: Callable[[], Any]) -> Ended:
     """Await foreign code, whatever it does. Our own cancellation passes through."""
     try:
         return Ended(await call())

@@ -23,6 +23,9 @@ from tenlines.drivers.recorder import Parts, Recorder
 from tenlines.errors import JournalError
 from tenlines.ports import Began, Bound, CallContext, CarefulTool, GuardedCall, Invalid
 
+GRACE_S = 0.2
+"""How long what was told to stop is waited for, so that it has closed what it had open before the run goes on."""
+
 
 class Foreign(NamedTuple):
     """A piece of foreign code that is asked something, apart from any call."""
@@ -71,6 +74,9 @@ class Bookkeeping(ABC):
         """What people said since the last time."""
         if self.control is not None and self.control.pending and not self.recorder.is_ended:
             yield from self.control.take()
+            if self.parts.machine.stopping:
+                for running in self.running.values():
+                    running.ctx.drain()
 
     def replied(self, effect: CallModel, end: Ended) -> Draft:
         """The end of a request as what happened. What is meant for the program, not for the run, is raised."""

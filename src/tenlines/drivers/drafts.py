@@ -21,6 +21,7 @@ from tenlines.ports import (
     Ask,
     Bound,
     CallContext,
+    ChildEnd,
     Deny,
     Edit,
     InDoubt,
@@ -152,8 +153,11 @@ def ended(
     """A tool came back: with a value, or with an exception of any kind."""
     if isinstance(end.error, InDoubt) and spent is None:  # what was spent would have no place in that event
         return Draft(ev.CallAbandoned, {**_place(call), "outcome": "in_doubt", "text": _message(end.error)})
-    draft = _returned(tool, call, end, remarks) if end.error is None else _raised(tool, call, end.error)
-    if spent is not None:
+    if isinstance(end.value, ChildEnd):
+        draft = _child_ended(tool, call, end.value, remarks)
+    else:
+        draft = _returned(tool, call, end, remarks) if end.error is None else _raised(tool, call, end.error)
+    if spent is not None and draft.kind is not ev.ChildPaused:  # it says so when it has ended
         draft.fields["spent"] = spent
     return draft
 
@@ -169,6 +173,20 @@ def _returned(tool: ToolPort, call: RunnableCall, end: Ended, remarks: tuple[str
     if remarks or more:
         fields["remarks"] = remarks + more
     return Draft(ev.CallReturned, fields)
+
+
+def _child_ended(tool: ToolPort, call: RunnableCall, end: ChildEnd, remarks: tuple[str, ...]) -> Draft:
+    """The run that the call was came back."""
+    status = end.run.status
+    if status == "awaiting_approval":
+        return Draft(ev.ChildPaused, {**_place(call), "run_id": end.run.run_id, "waiting": end.waiting})
+    if status == "answered":
+        draft = _returned(tool, call, Ended(end.text), remarks)
+    else:
+        fields = {**_place(call), "outcome": "tool_error", "text": end.text, "error_type": status}
+        draft = Draft(ev.CallFailed, fields)
+    draft.fields["child"] = end.run
+    return draft
 
 
 def _raised(tool: ToolPort, call: RunnableCall, error: BaseException, what: str = "") -> Draft:
@@ -213,11 +231,14 @@ def late(running: Running, end: Ended) -> Draft:
     parts: tuple[Part, ...] = draft.fields.get("parts", ())
     texts = [part.text for part in parts if isinstance(part, Text)]
     text = draft.fields.get("text", "\n".join(texts))
-    outcome = "ok" if end.error is None else "tool_error"
+    outcome = "ok" if draft.kind is ev.CallReturned else "tool_error"
+    spent, child = running.ctx.spent, end.value.run if isinstance(end.value, ChildEnd) else None
+    if draft.kind is ev.ChildPaused:
+        spent, text = None, "its run waits for somebody's decision"
     if isinstance(end.error, asyncio.CancelledError):
         outcome, text = "cancelled", f"{running.tool.spec.name} obeyed when it was told to stop"
     call = running.call
-    fields = {**_place(call), "outcome": outcome, "text": text, "spent": running.ctx.spent}
+    fields = {**_place(call), "outcome": outcome, "text": text, "spent": spent, "child": child}
     return Draft(ev.LateResultArrived, fields)
 
 

@@ -15,6 +15,7 @@ from inspect import isawaitable
 from itertools import chain
 from queue import Empty, SimpleQueue
 from threading import Event
+from time import monotonic
 from typing import Any, NamedTuple
 
 from tenlines.core.effects import (
@@ -32,7 +33,7 @@ from tenlines.core.effects import (
 )
 from tenlines.core.result import RunResult
 from tenlines.drivers import drafts
-from tenlines.drivers.bookkeeping import Bookkeeping, Foreign
+from tenlines.drivers.bookkeeping import GRACE_S, Bookkeeping, Foreign
 from tenlines.drivers.delivery import delivered
 from tenlines.drivers.drafts import Draft, Ended
 from tenlines.drivers.recorder import Parts
@@ -265,10 +266,11 @@ class _Driver(Bookkeeping):
 
     def _next_arrival(self, until: float | None) -> _Arrival | Delta | None:
         """The next thing from another thread; None when `until` has come."""
+        return self._arrival_within(None if until is None else until - self.parts.clock.now())
+
+    def _arrival_within(self, seconds: float | None) -> _Arrival | Delta | None:
         try:
-            if until is None:
-                return self.arrivals.get()
-            return self.arrivals.get(timeout=max(0.0, until - self.parts.clock.now()))
+            return self.arrivals.get(timeout=None if seconds is None else max(0.0, seconds))
         except Empty:
             return None
 
@@ -281,9 +283,18 @@ class _Driver(Bookkeeping):
         return drafts.nothing
 
     def give_up(self) -> None:
-        """Wait for nothing any more. The machine says what that means for each call."""
+        """Wait for nothing any more, but a moment for runs under a call to close their logs. The machine says what that
+        means for each call."""
+        owed = {key for key, running in self.running.items() if running.tool.spec.child}
         for key in list(self.running):
             self.abandon(key)
+        seen: list[_Arrival | Delta] = []
+        end = monotonic() + GRACE_S
+        while owed and (arrival := self._arrival_within(end - monotonic())) is not None:
+            seen.append(arrival)
+            owed.discard(arrival.key if isinstance(arrival, _Arrival) else "")
+        for arrival in seen:  # it may be news once the machine has settled the call
+            self.arrivals.put(arrival)
 
 
 def _whole(work: Callable[[], Any]) -> Any:
