@@ -53,8 +53,8 @@ function headings(one, another) {
 function rowOf(texts, kind) {
   const row = document.createElement('tr');
   texts.forEach((text, at) => {
-    const cell = document.createElement(at === 0 && kind === 'th' ? 'th' : 'td');
-    if (cell.tagName === 'TH' && text) cell.scope = 'row';
+    const cell = document.createElement(at === 0 && text && kind === 'th' ? 'th' : 'td');
+    if (cell.tagName === 'TH') cell.scope = 'row';
     cell.textContent = text;
     row.append(cell);
   });
