@@ -23,7 +23,7 @@ AT_ONCE = 100
 """Spans in one request."""
 
 Runs = Annotated[
-    list[str], typer.Argument(metavar="RUN...", help="Ids, beginnings of them, or `last`.", show_default=False)
+    list[str], typer.Argument(metavar="RUN", help="Ids, beginnings of them, or `last`.", show_default=False)
 ]
 Lines = Annotated[bool, typer.Option("--json", help="Print the spans, one JSON a line; send nothing.")]
 Content = Annotated[
