@@ -13,8 +13,8 @@ from pathlib import Path
 
 import psutil
 import pytest
+from mcp_world import RAW, results, run_calls
 
-from conftest import RAW, results, run_calls
 from tenlines.errors import ConfigError
 from tenlines.tools.mcp import McpServers, mcp
 from tenlines.tools.mcp import link as link_module
@@ -126,13 +126,6 @@ ONE_CALL = textwrap.dedent(
 def program(how: str, file: Path) -> subprocess.Popen[str]:
     words = [sys.executable, "-c", ONE_CALL, how, str(file), *RAW]
     return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-
-def test_a_server_ends_with_the_program(tmp_path: Path) -> None:
-    done = program("plain", tmp_path / "log")
-    out, err = done.communicate(timeout=20)
-    assert (done.returncode, err) == (0, "")
-    assert not psutil.pid_exists(int(out))
 
 
 def test_a_server_ends_when_the_program_is_interrupted(tmp_path: Path) -> None:

@@ -9,12 +9,15 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
+from mcp_world import results, run_calls
 
-from conftest import results, run_calls
 from tenlines.errors import ConfigError
 from tenlines.tools.mcp import McpServers, mcp
 
 pytestmark = pytest.mark.slow
+
+
+INFO = {"name": "h", "version": "1"}
 
 
 class Sessions:
@@ -42,7 +45,6 @@ class Sessions:
 
 class Handler(BaseHTTPRequestHandler):
     world: Sessions
-    protocol_version = "HTTP/1.1"
 
     def log_message(self, *args: Any) -> None:
         pass

@@ -12,8 +12,8 @@ from typing import Any
 
 import msgspec
 import pytest
+from mcp_world import calls, results, run_calls
 
-from conftest import calls, results, run_calls
 from tenlines import Agent
 from tenlines.core.transcript import File, Image, Json, Reply, Text
 from tenlines.drivers.control import Control
