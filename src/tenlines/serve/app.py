@@ -62,8 +62,7 @@ def application(setup: Setup, token: str, port: int) -> Served:
         MissingExtra: Starlette or Jinja is not installed.
     """
     try:
-        from starlette.applications import Starlette
-        from starlette.routing import Route
+        from starlette.routing import Route, Router
     except ImportError as error:
         raise MissingExtra("the live pages", "serve") from error
     pages.environment()
@@ -78,7 +77,7 @@ def application(setup: Setup, token: str, port: int) -> Served:
         Route(one, desk.run),
     ]
     hosts = frozenset(f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]"))
-    return Served(Gate(Starlette(routes=routes), desk.secrets, hosts), desk.end)
+    return Served(Gate(Router(routes), desk.secrets, hosts), desk.end)
 
 
 _ACTS: dict[str, Act] = {"approve": acts.approve, "deny": acts.deny, "cancel": acts.cancel, "say": acts.say}
