@@ -45,18 +45,22 @@ def status_of(story: Story) -> tuple[str, Tone]:
 
 def head_of(story: Story, ledger: Ledger, key: str, moves: Iterable[tuple[str, str]]) -> Head:
     """The head of a run. `moves` are harmless already."""
-    start, result = story.start, story.result()
+    start, result = story.start, story.machine.result()
+
+    def shown(text: str | None) -> str:
+        return clean(story.redaction.text(text or ""))
+
     status, tone = status_of(story)
     return Head(
         key=key,
-        run_id=clean(result.run_id),
+        run_id=clean(start.run_id) if start is not None else "",
         task=clean(task_of(start)) if start is not None else "",
         status=status,
         tone=tone,
         words=STATUS_WORDS[status],
-        why="" if story.end is None else clean(result.reason),
-        answer=clean(result.answer or ""),
-        partial=clean(result.partial_answer or ""),
+        why="" if story.end is None else shown(result.reason),
+        answer=shown(result.answer),
+        partial=shown(result.partial_answer),
         moves=tuple(Move(*move) for move in moves),
         flags=tuple(_flags(story, ledger, key)),
         totals=tuple(_totals(ledger, story.worked_s, result)),

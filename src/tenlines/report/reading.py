@@ -251,10 +251,9 @@ class Reading:
 
     def _end(self) -> EndItem:
         status, tone = heads.status_of(self.story)
-        result, end = self.story.result(), self.story.end
-        why = "" if end is None else clean(result.reason)
+        end = self.story.end
         at = self._since(self.story.last_at if end is None else end.at)
-        answer = clean(result.answer or "")
+        why, answer = ("", "") if end is None else (clean(end.reason), clean(end.answer or ""))
         return EndItem(self._id("end"), status, tone, at, heads.STATUS_WORDS[status], why, answer)
 
 
