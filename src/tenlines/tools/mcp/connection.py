@@ -220,9 +220,14 @@ class Connection:
                 return  # the server does not do what it announced; its tools are those that it has listed
 
     async def _heard(self, message: object) -> None:
-        from mcp_types import PromptListChangedNotification, ToolListChangedNotification
+        import mcp_types as types
 
-        if isinstance(message, ToolListChangedNotification | PromptListChangedNotification):
+        news = (
+            types.ToolListChangedNotification
+            | types.PromptListChangedNotification
+            | types.ResourceListChangedNotification
+        )
+        if isinstance(message, news):
             self._changed()
 
     async def _note_status(self, response: Any) -> None:
@@ -338,7 +343,19 @@ async def _listing(client: Client) -> Listing:
     has = client.server_capabilities
     tools = await _pages(client.list_tools, "tools") if has.tools is not None else []
     prompts = await _pages(client.list_prompts, "prompts") if has.prompts is not None else []
-    return Listing(tuple(tools), tuple(prompts), has.resources is not None)
+    return Listing(tuple(tools), tuple(prompts), has.resources is not None and await _has_resources(client))
+
+
+async def _has_resources(client: Client) -> bool:
+    """Whether there is one. Many servers only say that they could have some."""
+    from mcp import MCPError
+
+    if (await client.list_resources()).resources:
+        return True
+    try:
+        return bool((await client.list_resource_templates()).resource_templates)
+    except MCPError:  # the question is not known
+        return False
 
 
 async def _pages(fetch: Callable[..., Awaitable[Any]], what: str) -> list[Any]:

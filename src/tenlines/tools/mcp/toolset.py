@@ -97,7 +97,7 @@ class McpServers:
         told = f"(Of MCP server {server.name}, where it is called {draft.origin.name[:200]!r}.) "
         spec = ToolSpec(
             name,
-            (told if name != draft.origin.name else "") + draft.description,
+            (told if name != draft.origin.name and not draft.is_ours else "") + draft.description,
             draft.schema,
             read_only=draft.read_only and server.trust,
             idempotent=draft.idempotent and server.trust,
@@ -134,6 +134,8 @@ class _Draft(NamedTuple):
     request: Request
     read_only: bool
     idempotent: bool
+    is_ours: bool = False
+    """It is not a tool of the server, but asks for something else that it has."""
 
 
 def _drafts(link: Link, listing: Listing, choices: Choices) -> list[_Draft]:
@@ -160,7 +162,7 @@ def _of_tool(link: Link, one: Any) -> _Draft:
 
 def _own(link: Link, name: str, description: str, schema: JsonObject, request: Request) -> _Draft:
     schema = {"type": "object", "additionalProperties": False, **schema}
-    return _Draft(link, Origin(link.server.name, name), description, schema, request, True, True)
+    return _Draft(link, Origin(link.server.name, name), description, schema, request, True, True, is_ours=True)
 
 
 def _of_list(link: Link) -> _Draft:
