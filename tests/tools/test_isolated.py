@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tenlines.errors import ConfigError
-from tenlines.ports import Bound, CallContext, Rendered
+from tenlines.ports import Began, Bound, CallContext, Rendered
 from tenlines.tools import Tool, tool
 from tenlines.tools.isolated import IsolatedError
 from tenlines.tools.load import load_tools
@@ -33,7 +33,8 @@ seen = contextvars.ContextVar("seen", default="nothing")
 @tool(isolate=True)
 def add(a: int, when: datetime.date, ctx: CallContext) -> dict:
     print("this is no result")
-    return {"a": a + 1, "type": type(when).__name__, "key": ctx.key, "pid": os.getpid(), "seen": seen.get()}
+    place = {"key": ctx.key, "span": ctx.traceparent, "pid": os.getpid()}
+    return {"a": a + 1, "type": type(when).__name__, "seen": seen.get(), **place}
 
 @tool(isolate=True, max_result=100)
 def long() -> str:
@@ -144,8 +145,10 @@ def test_types_arrive_the_key_arrives_and_what_is_printed_is_no_result(tools: di
     add = tools["add"]
     assert add.is_killable
     assert not add.is_async
-    value = json.loads(text_of(add.render(call(add, a=1, when="2024-05-01"))))
+    ctx = CallContext("run-1:2:3", "t", None, began=Began(7, "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"))
+    value = json.loads(text_of(add.render(call(add, ctx, a=1, when="2024-05-01"))))
     assert value.pop("pid") != os.getpid()
+    assert value.pop("span") == ctx.traceparent
     assert value == {"a": 2, "type": "date", "key": "run-1:2:3", "seen": "nothing"}
 
 

@@ -117,6 +117,35 @@ def test_the_sdk_keeps_what_the_table_says_of_any_log() -> None:
                 assert set(mark.attributes or {}) <= names
 
 
+@pytest.mark.slow
+def test_whoever_had_a_run_when_has_made_the_spans_that_its_journal_gives() -> None:
+    """Each owner watches his part of a random log, in a process of his own. What a crash left open, nobody sent."""
+    both = missing = 0
+    for log in random_logs(40):
+        kept, start = Kept(), log[0]
+        tracing = Tracing(tracer_provider=kept.tracers)
+        watching: Any = None
+        for number, event in enumerate(log):
+            if watching is None or isinstance(event, ev.RunResumed | ev.UndoRequested):
+                watching = tracing.for_run("r", log[:number])
+            watching.on_event(event)
+        watched = ids(kept.take())
+        journal = MemoryJournal()
+        assert isinstance(start, ev.RunStarted)
+        for event in log:
+            journal.append(start.run_id, event)
+        journal.commit(start.run_id)
+        export_run(journal, start.run_id, tracer_provider=kept.tracers)
+        past = kept.take()
+        assert watched <= ids(past)
+        unsent = ids(past) - watched
+        interrupted = {one for one in past if (one.attributes or {}).get("error.type") == "interrupted"}
+        assert unsent <= ids(interrupted)
+        both, missing = both + len(watched), missing + len(unsent)
+    assert both > 800
+    assert missing > 50
+
+
 def test_a_log_that_is_no_log_is_refused() -> None:
     journal = MemoryJournal()
     with pytest.raises(RunNotFound):
@@ -456,7 +485,7 @@ def test_an_exporter_that_is_no_good_costs_a_run_nothing(kind: str, caplog: pyte
             "deaf": OTLPSpanExporter(deaf, timeout=1),
             "nobody": OTLPSpanExporter(nobody(), timeout=1),
         }
-        assert timed(exporters[kind]) < 0.5, "twenty runs, of some milliseconds each"
+        assert timed(exporters[kind]) < 0.9, "twenty runs, of some milliseconds each"
     hanging.let_go.set()
 
 

@@ -248,15 +248,18 @@ class Sender:
 
     def finish(self, heard: Heard) -> str:
         """Send the rest, for a short time. Returns why something was not sent, or ""."""
+        try:
+            return self._finish(heard)
+        except KeyboardInterrupt:  # somebody does not want to wait
+            return "it was not waited for"
+
+    def _finish(self, heard: Heard) -> str:
         uses_network = "otlp" in (self._target.traces, self._target.metrics)
         if uses_network and (why := unreachable(self._target)):
             return why
         flush = threading.Thread(target=self._flush, name="tenlines-otel", daemon=True)
         flush.start()
-        try:
-            flush.join(FLUSH_S)
-        except KeyboardInterrupt:  # somebody does not want to wait
-            return "it was not waited for"
+        flush.join(FLUSH_S)
         if flush.is_alive():
             return f"it took longer than {FLUSH_S:g} s"
         return heard.last or "it failed" if self._spans is not None and self._spans.failed else ""

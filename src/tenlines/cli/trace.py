@@ -66,6 +66,8 @@ def trace(
     said = wants_content(os.environ) if content is None else content
     store = opt.open_existing(journal)
     found = list(dict.fromkeys(opt.find_run(store, one) for one in run))
+    for one in {one.run_id for one in store.runs(status="open")} & set(found):
+        typer.echo(f"run {one} is open; what there is of it so far", err=True)
     try:
         if json:
             _print(store, found, vintage_of(os.environ), said, redaction)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import traceback
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, TypeAlias
 
@@ -51,7 +51,10 @@ class Watchers:
     def _around_function(self, call: Callable[[], Any], ctx: CallContext) -> Callable[[], Any]:
         def work() -> Any:
             with self._entered(ctx):
-                return call()
+                value = call()
+            if isinstance(value, Coroutine):  # what undoes may be one; nothing of it has run yet
+                return self._around_task(lambda: value, ctx)()
+            return value
 
         return work
 

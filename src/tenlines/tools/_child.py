@@ -50,7 +50,7 @@ def _run(request: Any) -> Any:
     bound = tool.check(request.arguments)
     if isinstance(bound, Invalid):
         raise TypeError(bound.text)
-    value = tool.call(bound, CallContext(request.key, tool.name, request.deadline_at))
+    value = tool.call(bound, CallContext(request.key, tool.name, request.deadline_at, began=request.began))
     if asyncio.iscoroutine(value):
         value = asyncio.run(value)
     from tenlines.tools.render import render

@@ -27,7 +27,7 @@ import msgspec
 
 from tenlines.core.transcript import JsonObject
 from tenlines.errors import ConfigError
-from tenlines.ports import CallContext, Rendered
+from tenlines.ports import FIRST, Began, CallContext, Rendered
 from tenlines.tools.load import FILE_MODULE
 
 OUTPUT_CHARS = 2_000
@@ -57,6 +57,7 @@ class Request(msgspec.Struct, frozen=True):
     key: str
     deadline_at: float | None
     max_bytes: int
+    began: Began = FIRST
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -108,7 +109,7 @@ def run(location: Location, arguments: JsonObject, ctx: CallContext, max_bytes: 
         IsolatedError: The tool raised (a subclass with the name of its exception), its process died, or the
             call was given up.
     """
-    child = _Child(Request(location, arguments, ctx.key, ctx.deadline_at, max_bytes))
+    child = _Child(Request(location, arguments, ctx.key, ctx.deadline_at, max_bytes, ctx.began))
     ctx.on_give_up(child.kill)
     try:
         frame = child.wait()
