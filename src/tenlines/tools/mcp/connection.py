@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import sys
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
@@ -36,7 +37,10 @@ MOST_LISTED = 1_000
 """Tools, or prompts, of one server."""
 STDERR_CHARS = 2_000
 """Of what the server last wrote to its standard error, for messages."""
+LARGEST_EVENT = 32_000_000
+"""Bytes of one message over HTTP, where it comes as an event."""
 _CONNECT_S = 20.0
+_END_S = 6.0
 _GATEWAY = range(500, 600)
 _CLOSED = "Connection closed"
 _SESSION_OVER = "Session terminated"
@@ -46,6 +50,10 @@ _NO_ANSWER = ("SSE stream", "Server returned an error response")
 
 class Unreachable(Exception):
     """A server cannot be had: nothing was sent to it."""
+
+
+class McpError(Exception):
+    """The server says that it failed, or gave something that is no result."""
 
 
 class Lost(Exception):
@@ -101,6 +109,7 @@ class Connection:
         ready = asyncio.get_running_loop().create_future()
         self.listed_for = version
         self._owner = asyncio.ensure_future(self._own(ready))
+        self._owner.add_done_callback(_look_at)
         thread.at_exit(self, self.close)
         try:
             await asyncio.shield(ready)
@@ -114,16 +123,26 @@ class Connection:
         await asyncio.wait({self._owner})
 
     async def list_again(self, version: int) -> None:
-        """List what there is now."""
+        """List what there is now.
+
+        Raises:
+            Unreachable: It does not any more; the message says why.
+            Lost: The connection ended.
+        """
+        from pydantic import ValidationError
+
         self.listed_for = version
-        self.listing = await _listing(self._client)
+        try:
+            self.listing = await self.ask(_listing)
+        except (McpError, ValidationError) as error:
+            raise Unreachable(f"{self._server.title} does not list its tools any more ({_words(error)})") from error
 
     async def ask(self, what: Ask[T]) -> T:
         """Ask something.
 
         Raises:
             Lost: The connection ended before the answer.
-            MCPError: The server answered with an error.
+            McpError: The server answered with an error.
         """
         from mcp import MCPError
 
@@ -135,7 +154,7 @@ class Connection:
         except MCPError as error:
             if (lost := await self._lost(error)) is not None:
                 raise lost from error
-            raise
+            raise McpError(f"{error}{self._status_words() if str(error).startswith(_NO_ANSWER) else ''}") from error
         finally:
             self._under_way -= 1
 
@@ -150,9 +169,8 @@ class Connection:
                 if not ready.done():
                     ready.set_result(None)
                 await self._until_over()
-        except BaseException as error:  # noqa: BLE001  # foreign code; whoever waits is told
-            self._error = error
         finally:
+            self._error = sys.exc_info()[1]  # whoever waits is told in words
             self._over.set()
             self._errors.close()
             thread.at_exit(self, None)
@@ -240,7 +258,7 @@ class Connection:
         """What an error is where it means that there will be no answer; None where it is one."""
         text = str(error)
         if self.is_over or text == _CLOSED:
-            await asyncio.wait({self._owner}, timeout=_CONNECT_S)  # then it is known why
+            await asyncio.wait({self._owner}, timeout=_END_S)  # then it is known why
             return Lost(self._why_lost(), sent=not (self._under_way == 1 and self._was_never_reached()))
         if not self._server.url:
             return None
@@ -283,6 +301,12 @@ class Connection:
             return f"{title} does not speak MCP{self._status_words() or self._cause()}{hint}"
         how = "ended before it answered" if any(str(one) == _CLOSED for one in leaves) else "could not be used"
         return f"{title} {how}{'' if how.startswith('ended') else self._cause()}{self._errors.words()}"
+
+
+def _look_at(owner: asyncio.Task[None]) -> None:
+    """How a connection ended is told where it is asked for, and not by the event loop."""
+    if not owner.cancelled():
+        owner.exception()
 
 
 def _system_words(error: OSError, server: Server) -> str:
@@ -379,7 +403,7 @@ async def _over_http(server: Server, note: Callable[[Any], Awaitable[None]], con
     hooks = {"response": [note]}
     async with (
         httpx2.AsyncClient(headers=server.headers, timeout=timeout, event_hooks=hooks) as client,
-        connect(server.url, http_client=client) as streams,
+        connect(server.url, http_client=client, max_sse_event_size=LARGEST_EVENT) as streams,
     ):
         yield streams
 

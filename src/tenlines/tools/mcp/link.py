@@ -17,7 +17,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
-from tenlines.tools.mcp.connection import Connection, Listing, Lost, Unreachable
+from tenlines.tools.mcp.connection import Connection, Listing, Lost, McpError, Unreachable
 from tenlines.tools.mcp.loop import thread
 from tenlines.tools.mcp.servers import Server
 
@@ -73,14 +73,22 @@ class Link:
         Raises:
             Unreachable: There is no connection: nothing was sent.
             Lost: It may have heard, and there will be no answer.
+            McpError: It answered with an error.
         """
-        connection = await self._connected()
         try:
-            value = await connection.ask(what)
+            return await self._ask_once(what)
         except Lost as lost:
             if lost.sent and not may_repeat:
                 raise
-            value = await (await self._connected()).ask(what)
+        return await self._ask_once(what)
+
+    async def _ask_once(self, what: Ask[T]) -> T:
+        connection = await self._connected()
+        try:
+            value = await connection.ask(what)
+        except McpError:  # that is an answer too
+            self._losses = 0
+            raise
         self._losses = 0
         return value
 
@@ -129,8 +137,11 @@ class Link:
     async def _listed(self) -> Listing:
         connection = await self._connected()
         if connection.listed_for != self.version:
-            await self.ask(lambda _: connection.list_again(self.version), may_repeat=True)
-        return (await self._connected()).listing
+            try:
+                await connection.list_again(self.version)
+            except Lost:
+                connection = await self._connected()  # a new one begins with its lists
+        return connection.listing
 
     def _has_changed(self) -> None:
         self.version += 1

@@ -11,7 +11,7 @@ from tenlines.core.events import ToolSpec
 from tenlines.core.transcript import JsonObject
 from tenlines.ports import Bound, CallContext, InDoubt, Invalid, Rendered
 from tenlines.tools.mcp import results
-from tenlines.tools.mcp.connection import Lost, Unreachable
+from tenlines.tools.mcp.connection import Lost, McpError, Unreachable
 from tenlines.tools.mcp.link import Link
 from tenlines.tools.mcp.loop import thread
 from tenlines.tools.mcp.schemas import Checker
@@ -27,10 +27,6 @@ KEY = "tenlines/key"
 LIST_RESOURCES, READ_RESOURCE, GET_PROMPT = "list_resources", "read_resource", "get_prompt"
 MOST_LISTED = 200
 """Resources that are listed."""
-
-
-class McpError(Exception):
-    """The server says that it failed, or gave something that is no result."""
 
 
 class McpTool:
