@@ -6,13 +6,11 @@ import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from tenlines.ports import Model, plain_name
+from tenlines.ports import Model, ToolPort, plain_name
 from tenlines.trace.text import one_line
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-    from tenlines.tools import Tool
 
 MODEL_VARIABLE = "TENLINES_MODEL"
 
@@ -75,7 +73,7 @@ def _fetch_weights(name: str, console: Console | None) -> None:
         raise
 
 
-def load_files(paths: Sequence[str]) -> list[Tool[..., object]]:
+def load_files(paths: Sequence[str]) -> list[ToolPort]:
     """The tools of these files, in order.
 
     Raises:

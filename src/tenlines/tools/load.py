@@ -14,6 +14,7 @@ from tenlines.core.events import ToolSpec
 from tenlines.errors import ConfigError
 from tenlines.ports import ToolPort
 from tenlines.tools.careful import described
+from tenlines.tools.foreign import ForeignTool, as_tool, is_definition, is_langchain, without_function
 from tenlines.tools.tool import Tool, tool
 
 UNKNOWN_ARG = "unknown_arg"
@@ -34,7 +35,8 @@ def as_tools(things: Iterable[Any] | Mapping[str, Any] | None) -> list[ToolPort]
         things: A list of tools, typed functions, bound methods, callable objects, objects with the methods of
             `ToolPort`, dicts, and what gives several tools (`ToolSource`, read last); or one dict, of
             name -> function (called with keyword arguments) or of name -> {argument: result} (a lookup table: one
-            text parameter `arg`, `unknown_arg` for what it does not have).
+            text parameter `arg`, `unknown_arg` for what it does not have). Also tools of LangChain, and pairs of the
+            definition of a tool and the function that does it (`tenlines.tools.foreign`).
 
     Raises:
         ConfigError: Something cannot be a tool, or two have the same name.
@@ -71,6 +73,10 @@ def listed_things(things: Iterable[Any] | Mapping[str, Any] | None) -> list[Any]
 
 
 def _from_thing(thing: Any) -> ToolPort:
+    if is_langchain(thing):
+        return as_tool(thing)
+    if isinstance(thing, tuple) and len(thing) == 2 and isinstance(thing[0], Mapping):
+        return as_tool(*thing)
     if isinstance(thing, types.MethodType) and isinstance(thing.__func__, Tool):
         thing = thing.__func__.__get__(thing.__self__, type(thing.__self__))
     if isinstance(thing, Tool):
@@ -98,6 +104,8 @@ def _port(thing: Any, spec: ToolSpec) -> ToolPort:
 
 
 def _from_dict(table: Mapping[str, Any]) -> list[ToolPort]:
+    if is_definition(table):
+        raise without_function(table)
     made: list[ToolPort] = []
     for name, value in table.items():
         if not isinstance(name, str):
@@ -151,8 +159,9 @@ def _origin(one: ToolPort) -> str:
 # --- files --------------------------------------------------------------------------------------------
 
 
-def load_tools(path: str | Path) -> list[Tool[..., Any]]:
-    """Take the tools of a Python file: everything made by `@tool` in it, in the order of the file.
+def load_tools(path: str | Path) -> list[ToolPort]:
+    """Take the tools of a Python file: everything made by `@tool` or `as_tool` in it, and tools of LangChain, in the
+    order of the file.
 
     If there is none, every public function with types that was written in the file.
 
@@ -161,8 +170,8 @@ def load_tools(path: str | Path) -> list[Tool[..., Any]]:
     """
     module = import_file(path)
     values = list(vars(module).items())
-    found = [value for _, value in values if isinstance(value, Tool)]
-    own = [one for one in found if one.__module__ == module.__name__] or found
+    found = [made for _, value in values if (made := _made(value)) is not None]
+    own = [one for one in found if isinstance(one, ForeignTool) or one.__module__ == module.__name__] or found
     if not own:
         own = [tool(value) for name, value in values if _is_own_function(module, name, value)]
     if not own:
@@ -170,9 +179,17 @@ def load_tools(path: str | Path) -> list[Tool[..., Any]]:
     source = str(Path(path).expanduser().absolute())
     tools = [one.loaded_from(source) for one in {id(one): one for one in own}.values()]
     for one in tools:
-        _checked(one)
-    _refuse_duplicates(list(tools))
-    return tools
+        _ = one.spec  # reading the types reports what cannot be described
+    ports: list[ToolPort] = [*tools]
+    _refuse_duplicates(ports)
+    return ports
+
+
+def _made(value: Any) -> Tool[..., Any] | ForeignTool | None:
+    """A value of a file that is a tool."""
+    if isinstance(value, Tool | ForeignTool):
+        return value
+    return as_tool(value) if is_langchain(value) else None
 
 
 def _is_own_function(module: types.ModuleType, name: str, value: Any) -> bool:

@@ -142,7 +142,7 @@ def _described(
     tool: str, prepared: list[_Prepared], rest: _Prepared | None, adapter: TypeAdapter[Any]
 ) -> dict[str, Any]:
     try:
-        return dict(_without_titles(adapter.json_schema(mode="validation")))
+        return dict(without_titles(adapter.json_schema(mode="validation")))
     except PydanticUserError as error:
         for one in [*prepared, *([rest] if rest is not None else [])]:
             _json_schema(tool, one)  # raises for the one that is to blame
@@ -151,7 +151,7 @@ def _described(
 
 def _json_schema(tool: str, one: _Prepared) -> Any:
     try:
-        return _without_titles(TypeAdapter(one.annotation).json_schema(mode="validation"))
+        return without_titles(TypeAdapter(one.annotation).json_schema(mode="validation"))
     except PydanticUserError as error:
         raise ConfigError(
             f"tool {tool!r}: the type of parameter {one.name!r}, {_type_name(one.annotation)}, cannot be described "
@@ -186,18 +186,18 @@ _SCHEMA_LISTS = ("anyOf", "oneOf", "allOf", "prefixItems")
 _SCHEMAS = ("items", "additionalProperties", "not", "contains", "propertyNames", "if", "then", "else")
 
 
-def _without_titles(schema: Any) -> Any:
+def without_titles(schema: Any) -> Any:
     """Drop the titles that pydantic makes of names; a property that is called `title` stays."""
     if not isinstance(schema, dict):
         return schema
     clean: dict[str, Any] = {}
     for key, value in schema.items():
         if key in _SCHEMA_MAPS:
-            clean[key] = {name: _without_titles(one) for name, one in value.items()}
+            clean[key] = {name: without_titles(one) for name, one in value.items()}
         elif key in _SCHEMA_LISTS:
-            clean[key] = [_without_titles(one) for one in value]
+            clean[key] = [without_titles(one) for one in value]
         elif key in _SCHEMAS:
-            clean[key] = _without_titles(value)
+            clean[key] = without_titles(value)
         elif key != "title":
             clean[key] = value
     return clean
