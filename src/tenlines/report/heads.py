@@ -155,7 +155,8 @@ def _flags(story: Story, ledger: Ledger, key: str) -> Iterable[Flag]:
         yield Flag("bad", what, _links(in_doubt, key))
     if waiting := [call for call in calls if call.waits]:
         yield Flag("warn", f"{words.count(len(waiting), 'call')} waiting for a decision", _links(waiting, key))
-    for same in _repeats(calls):
+    may_repeat = {spec.name for spec in story.machine.state.specs if spec.repeatable}
+    for same in _repeats([call for call in calls if call.name not in may_repeat]):
         what = f"{words.call(same[0].name, same[0].arguments)}: the same result {len(same)} times"
         yield Flag("warn", what, _links(same, key))
     for outcome, said in _BAD.items():

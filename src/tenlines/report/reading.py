@@ -166,7 +166,8 @@ class Reading:
 
     def _since(self, at: float) -> str:
         start = self.story.start
-        return f"+{words.duration(max(0.0, at - start.at))}" if start is not None else ""
+        away = 0.0 if start is None else max(0.0, at - start.at)
+        return f"+{words.duration(away)}" if away >= 0.0005 else "+0 ms"
 
     def _remark(self, remark: Remark, id: str) -> RemarkItem:
         word, tone = REMARKS[remark.kind]

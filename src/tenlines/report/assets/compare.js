@@ -15,9 +15,9 @@ function compare() {
   const pairs = paired(stepsOf(one), stepsOf(another));
   const apart = pairs.filter((pair) => !pair.same).length;
   const first = pairs.findIndex((pair) => !pair.same);
-  byId('compared').textContent = apart
-    ? `The first ${first} of ${pairs.length} steps are the same; ${apart} differ.`
-    : `All ${pairs.length} steps are the same.`;
+  const most = `${apart.toLocaleString('en')} of ${pairs.length.toLocaleString('en')} lines differ.`;
+  if (!apart) byId('compared').textContent = `All ${pairs.length.toLocaleString('en')} steps are the same.`;
+  else byId('compared').textContent = first ? `The same up to step ${first.toLocaleString('en')}; ${most}` : `They part at the first step; ${most}`;
   const table = document.createElement('table');
   table.className = 'both';
   fill(table, '<colgroup><col><col><col></colgroup><thead></thead><tbody></tbody>');

@@ -81,9 +81,16 @@ function unfoldFinds(item) {
     if (details.textContent.toLowerCase().includes(search.words)) details.open = true;
   }
   mark(item);
+  requestAnimationFrame(() => requestAnimationFrame(() => toFirst(item))); // when the item is where it stays
+}
+
+// Scroll to the first find in an item, also inside a text that scrolls.
+function toFirst(item) {
   const first = rangesIn(item)[0];
-  const where = first && first.startContainer.parentElement;
-  if (where) where.scrollIntoView({ block: 'center' });
+  if (!first) return;
+  const box = first.startContainer.parentElement.closest('.whole');
+  if (box) box.scrollTop += first.getBoundingClientRect().top - box.getBoundingClientRect().top - box.clientHeight / 2;
+  window.scrollBy({ top: first.getBoundingClientRect().top - window.innerHeight / 2, behavior: 'instant' });
 }
 
 function rangesIn(root) {
