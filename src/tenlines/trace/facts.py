@@ -41,7 +41,7 @@ class Facts:
         self._calls: list[OpenCall] = []
         self._step = 0
         """The newest exchange, open or closed: its calls and its step."""
-        self._unread: list[ev.AnyEvent] = []
+        self._unread: list[object] = []
         """What may name secrets that an error repeats. It is looked at when there is one."""
         self._described: dict[str, str] = {}
 
@@ -52,12 +52,25 @@ class Facts:
             InvalidEvent: It does not belong to the log.
         """
         self.machine.replay(event)
-        is_long = isinstance(event, ev.CallReturned) and len(text_of(event.parts)) > _UNREAD_CHARS
-        if not is_long and isinstance(event, ev.RunStarted | ev.ModelReplied | ev.CallReturned | ev.MessageQueued):
-            self._unread.append(event)
+        self._hear(event)
         exchange = self.machine.state.exchange
         if exchange is not None and exchange.step != self._step:
             self._step, self._calls = exchange.step, exchange.calls
+
+    def _hear(self, event: ev.AnyEvent) -> None:
+        """Keep what may name a secret. It is in the transcript too, so it takes no room; the whole of a result that was
+        cut would."""
+        match event:
+            case ev.RunStarted(messages=messages):
+                self._unread.append(messages)
+            case ev.ModelReplied(reply=reply):
+                self._unread.append(reply)
+            case ev.CallReturned(parts=parts) if len(text_of(parts)) <= _UNREAD_CHARS:
+                self._unread.append(parts)
+            case ev.MessageQueued(parts=parts):
+                self._unread.append(parts)
+            case _:
+                pass
 
     def named(self, given: Given) -> Attributes:
         """With the names of the vintage; without what it has no name for, and what there is nothing to say of."""
@@ -189,7 +202,8 @@ class Facts:
         """What somebody wrote, in one line. It may repeat secrets that were named elsewhere in the run."""
         if not text:
             return ""
-        self.redaction.learn(self._unread)
+        for heard in self._unread:
+            self.redaction.of(heard)
         self._unread.clear()
         return self.label(text, 1000)
 
