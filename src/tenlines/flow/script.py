@@ -13,11 +13,14 @@ import msgspec
 from pydantic_core import to_json
 
 from tenlines.core.effects import CallModel
-from tenlines.core.transcript import Assistant, Json, Message, Part, Reply, Result, Text, ToolCall, Usage, User
+from tenlines.core.transcript import Assistant, Json, Message, Outcome, Part, Reply, Result, Text, ToolCall, Usage, User
 from tenlines.errors import FlowError, OutOfMoves, StageFailed
 from tenlines.flow.rounds import Failure, Rounds, Want
 from tenlines.ports import OnDelta
 
+Reader = Callable[[Outcome, str], Any]
+"""What came of a call, from its outcome and text in the log: a value, a `Failure` or a `Stopped`. May raise ValueError
+where it cannot be read."""
 Start = Callable[[Mapping[str, Any]], Coroutine[Any, Any, Any]]
 """Begins the function with its arguments, as JSON."""
 NOTHING = Usage(0, 0, 0, 0, 0)
@@ -30,10 +33,10 @@ class Script:
     Args:
         name: What it is called.
         start: Begins it.
-        readers: Stage or step -> how its value is read from the log.
+        readers: Stage or step -> how what came of it is read from the log.
     """
 
-    def __init__(self, name: str, start: Start, readers: Mapping[str, Callable[[str], Any]]) -> None:
+    def __init__(self, name: str, start: Start, readers: Mapping[str, Reader]) -> None:
         self.name, self.start, self.readers = name, start, readers
 
     def session(self) -> Performance:
@@ -146,12 +149,17 @@ class Performance:
 
     def _value(self, result: Result) -> Any:
         """A value, a `Failure`, or a `Stopped`."""
-        if result.outcome != "ok":
-            return Failure(StageFailed(result.name, result.outcome, result.text))
+        text = _text(result.parts)
+        if result.outcome in _NOT_BEGUN:
+            return Stopped(result.outcome, text)
         try:
-            return self._script.readers[result.name](_text(result.parts))
+            return self._script.readers[result.name](result.outcome, text)
         except ValueError as error:
-            return Failure(StageFailed(result.name, "ok", f"its value cannot be read: {error}"))
+            return Failure(StageFailed(result.name, result.outcome, f"its value cannot be read: {error}"))
+
+
+_NOT_BEGUN = ("not_executed", "cancelled")
+"""Outcomes of calls that took no effect because the run was stopped: they are facts of the run and not of the call."""
 
 
 def _as_error(stopped: Stopped) -> Exception:

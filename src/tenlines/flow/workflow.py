@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Generic, TypeVar, Unpack, get_type_hints, overload
 
 import msgspec
 
 from tenlines.agent import Agent
+from tenlines.child import Brief, ChildTool
 from tenlines.core.events import Settings
 from tenlines.core.limits import Limits, Price
 from tenlines.core.result import RunResult
-from tenlines.core.transcript import Json, JsonObject
+from tenlines.core.state import State
+from tenlines.core.transcript import Json, JsonObject, Outcome
 from tenlines.errors import ConfigError, StageFailed
 from tenlines.flow.rounds import Failure, Want
-from tenlines.flow.script import Script, Stopped
+from tenlines.flow.script import Reader, Script, Stopped
 from tenlines.flow.stages import Stage, as_json, reader, returned_type
-from tenlines.ports import CallContext, Clock, Invalid, Journal, Model, Observer
+from tenlines.ports import CallContext, ChildEnd, Clock, Invalid, Journal, Model, Observer
 from tenlines.tools import Tool, tool
 from tenlines.tools.tool import ToolOptions
 
@@ -108,19 +111,17 @@ class Flow(Generic[R]):
         if len(parts) != len(stages):
             raise ConfigError("two stages of the workflow have the same name: rename one")
         script = Script(f"flow:{self.name}", self._start, {name: _reader(one) for name, one in parts.items()})
+        watching: dict[str, Any] = {"observers": observers, "clock": clock}
         self.agent = Agent(
             script,
-            [],
+            [one.tool if isinstance(one, Step) else _asked(one, self.name, model, watching) for one in stages],
             limits=limits or Limits(steps=None),
             settings=Settings(price=Price(input=0.0, output=0.0), max_parallel=parallel, max_output_tokens=1),
             name=self.name,
             journal=journal,
-            observers=observers,
-            clock=clock,
+            **watching,
         )
         """The run behind it, for all that is not here: streams, approvals, undo, forks."""
-        for one in stages:
-            self.agent.tools[one.name] = one.tool if isinstance(one, Step) else self._asked(one, model)
 
     def run_sync(self, *args: Any, **kwargs: Any) -> RunResult:
         """Run it; the arguments are those of the function.
@@ -171,35 +172,34 @@ class Flow(Generic[R]):
         output = None if result.answer is None else self._gives(result.answer)
         return msgspec.structs.replace(result, **({"output": output} if hasattr(result, "output") else {}))
 
-    def _asked(self, one: Stage[..., Any], model: Any) -> Tool[..., Any]:
-        """A stage as a tool, whose call is a child run of one question."""
-        chosen = one.model if one.model is not None else model
-        if chosen is None:
-            raise ConfigError(f"stage {one.name!r} has no model: Flow(..., model=...), or @stage(model=...)")
-        agent = Agent(
-            chosen,
-            instructions=one.instructions,
-            **({} if one.output is str else {"output": one.output}),
-            limits=Limits(steps=one.attempts),
-            name=f"{self.name}.{one.name}",
-            journal=self.agent.journal,
-            observers=self.agent.observers,
-            clock=self.agent.clock,
-        )
 
-        async def ask(ctx: CallContext, **given: Any) -> str:
-            question = _question(as_json(one.signature, (), given))
-            return told(await agent.run(question, under=ctx, raise_on_stop=False), one.attempts)
+class StageTool(ChildTool):
+    """A stage as a tool: its call is a run of one question, and what the log has of it says how that ended."""
 
-        return tool(
-            _signed(ask, one.signature, one.function, ctx=CallContext),
-            name=one.name,
-            description=one.instructions,
-            read_only=True,
-            repeatable=True,
-            spends=True,
-            max_result=WHOLE,
-        )
+    def __init__(self, agent: Agent, one: Stage[..., Any]) -> None:
+        signed = _signed(partial(_question, one.signature), one.signature, one.function)
+        brief = Brief(one.name, one.instructions, signed, max_result=WHOLE)
+        options = {"limits": None, "parallel": True, "final": False, "history": False, "timeout_s": None}
+        super().__init__(agent, brief, **options)
+        self.spec = msgspec.structs.replace(self.spec, repeatable=True)
+        self._attempts = one.attempts
+
+    def _told(self, state: State, result: RunResult, ctx: CallContext) -> ChildEnd:
+        return super()._told(state, result, ctx)._replace(text=told(result, self._attempts))
+
+
+def _asked(one: Stage[..., Any], flow: str, model: Any, watching: Mapping[str, Any]) -> StageTool:
+    """A stage as a tool.
+
+    Raises:
+        ConfigError: Nobody says which model is asked.
+    """
+    chosen = one.model if one.model is not None else model
+    if chosen is None:
+        raise ConfigError(f"stage {one.name!r} has no model: Flow(..., model=...), or @stage(model=...)")
+    typed = {} if one.output is str else {"output": one.output}
+    limits, name = Limits(steps=one.attempts), f"{flow}.{one.name}"
+    return StageTool(Agent(chosen, instructions=one.instructions, limits=limits, name=name, **typed, **watching), one)
 
 
 _ASKED_IN_VAIN = ("refused", "empty_reply", "truncated_reply", "stuck", "tool_limit")
@@ -215,42 +215,51 @@ def told(result: RunResult, attempts: int) -> str:
     return msgspec.json.encode({what: result.status, "reason": result.reason, "run": result.run_id}).decode()
 
 
-def _reader(one: Stage[..., Any] | Step) -> Callable[[str], Any]:
+def _reader(one: Stage[..., Any] | Step) -> Reader:
     """Reads from the log what came of a stage or step."""
-    if isinstance(one, Step):
-        return reader(returned_type(one.function))
-    read, name = reader(one.output), one.name
+    read, name = reader(one.output if isinstance(one, Stage) else returned_type(one.function)), one.name
 
-    def of_stage(text: str) -> Any:
-        found = msgspec.json.decode(text, type=dict)
-        if "answer" in found:
+    def of_step(outcome: Outcome, text: str) -> Any:
+        return read(text) if outcome == "ok" else Failure(StageFailed(name, outcome, text))
+
+    def of_stage(outcome: Outcome, text: str) -> Any:
+        found = _as_object(text)
+        if outcome == "ok":
             return read(found["answer"])
-        if "failed" in found:
-            return Failure(StageFailed(name, found["failed"], found["reason"]))
-        return Stopped(found["stopped"], f"{name}: {found['reason']}")
+        if "stopped" in found:
+            return Stopped(found["stopped"], f"{name}: {found['reason']}")
+        return Failure(StageFailed(name, found.get("failed", outcome), found.get("reason", text)))
 
-    return of_stage
+    return of_stage if isinstance(one, Stage) else of_step
 
 
-def _question(given: JsonObject) -> str:
+def _as_object(text: str) -> dict[str, Any]:
+    try:
+        found: dict[str, Any] = msgspec.json.decode(text, type=dict)
+    except msgspec.MsgspecError:
+        return {}  # the call did not come to a run: its outcome says why
+    return found
+
+
+def _question(signature: inspect.Signature, **given: Any) -> str:
     """What a stage is given: its only text as it stands, else a JSON object."""
-    (first, *more) = given.values() or ("Go on.",)
-    return first if isinstance(first, str) and first.strip() and not more else msgspec.json.encode(given).decode()
+    named = as_json(signature, (), given)
+    (first, *more) = named.values() or ("Go on.",)
+    return first if isinstance(first, str) and first.strip() and not more else msgspec.json.encode(named).decode()
 
 
 def _signed(
-    function: Callable[..., Any], signature: inspect.Signature, typed: Callable[..., Any] | None = None, **more: Any
+    function: Callable[..., Any], signature: inspect.Signature, typed: Callable[..., Any] | None = None
 ) -> Callable[..., Any]:
-    """A function with the parameters of another one, their types resolved, and some more."""
+    """A function with the parameters of another one, their types resolved."""
     hints = get_type_hints(typed or function, include_extras=True)
     own = [one.replace(annotation=hints.get(one.name, Any)) for one in signature.parameters.values()]
-    added = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=kind) for name, kind in more.items()]
 
-    async def called(*args: Any, **kwargs: Any) -> Any:
-        return await function(*args, **kwargs)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        return function(*args, **kwargs)
 
-    called.__signature__ = inspect.Signature([*own, *added])  # type: ignore[attr-defined]
-    called.__annotations__ = {one.name: one.annotation for one in (*own, *added)}
-    called.__name__ = getattr(function, "__name__", "called")
+    called.__signature__ = inspect.Signature(own)  # type: ignore[attr-defined]
+    called.__annotations__ = {one.name: one.annotation for one in own}
+    called.__name__ = getattr(typed or function, "__name__", "called")
     called.__doc__ = (typed or function).__doc__
     return called
