@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from tenlines.ports import Model, ToolPort, plain_name
+from tenlines.ports import TEXT_FORMS, Model, ToolPort, plain_name
 from tenlines.trace.text import one_line
 
 if TYPE_CHECKING:
@@ -30,6 +30,11 @@ def choose_model(named: str | None, tell: Callable[[str], None]) -> str:
     kind, base_url, model = found
     tell(f"using {kind} at {base_url} with {model}; name another with --model")
     return f"{base_url}#{model}"
+
+
+def with_text_tools(name: str) -> str:
+    """The same model, with its tools written as text."""
+    return name if name.lower().startswith(TEXT_FORMS) else f"{TEXT_FORMS[0]}{name}"
 
 
 def make_model(name: str, console: Console | None) -> Model:

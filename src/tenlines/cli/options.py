@@ -28,7 +28,7 @@ ModelName: TypeAlias = Annotated[
         "--model",
         "-m",
         metavar="MODEL",
-        help="openai:NAME, anthropic:NAME, google:NAME, local, http://host/v1#NAME, ...",
+        help="openai:NAME, anthropic:NAME, google:NAME, local, http://host/v1#NAME, text+MODEL, ...",
     ),
 ]
 ToolFiles: TypeAlias = Annotated[

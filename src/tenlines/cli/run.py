@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from tenlines.ports import ToolPort
 
 Task = Annotated[str, typer.Argument(metavar="TASK", help="What is to be done; `-` reads it from standard input.")]
+TextTools = Annotated[
+    bool,
+    typer.Option("--text-tools", help="Write the tools as text, for a model that has none: as --model text+MODEL."),
+]
 Instructions = Annotated[
     str, typer.Option("--instructions", metavar="TEXT", help="Standing instructions for the model.", show_default=False)
 ]
@@ -68,6 +72,7 @@ def run(
     task: Task,
     model: opt.ModelName = None,
     tools: opt.ToolFiles = None,
+    text_tools: TextTools = False,
     mcp: McpNames = None,
     mcp_trust: McpTrust = None,
     instructions: Instructions = "",
@@ -137,7 +142,7 @@ def run(
     from tenlines.agent import Agent
     from tenlines.cli.driving import seat
     from tenlines.cli.guarding import guard
-    from tenlines.cli.making import choose_model, load_files, make_model
+    from tenlines.cli.making import choose_model, load_files, make_model, with_text_tools
     from tenlines.cli.mcp_tools import server_tools
     from tenlines.core.events import Settings
     from tenlines.core.limits import Limits
@@ -156,7 +161,8 @@ def run(
     )
     said = read_task(task)
     with telemetry.tracing(otel, journal, "last") as traced, seat(opt.Output(json, quiet, stream)) as here:
-        chosen = make_model(choose_model(model, here.tell), here.console)
+        name = choose_model(model, here.tell)
+        chosen = make_model(with_text_tools(name) if text_tools else name, here.console)
         brought: list[ToolPort] = [*load_files(tools or [])]
         brought += server_tools(mcp or (), mcp_trust or (), brought, here.tell)
         agent = Agent(

@@ -95,6 +95,8 @@ class ForeignTool:
 
     def check(self, arguments: JsonObject) -> Bound | Invalid:
         """Validate against the schema. Nothing has run yet."""
+        from referencing.exceptions import Unresolvable
+
         try:
             problem = self._checker.problem(arguments)
             if not problem:
@@ -102,8 +104,8 @@ class ForeignTool:
             mended, remarks = self._checker.mended(arguments)
             if remarks and not self._checker.problem(mended):
                 return Bound(mended, remarks)
-        except Exception as error:  # noqa: BLE001  # the schema is foreign: it may refer to what is not there
-            return Invalid(f"{self.spec.name} did not run: its schema cannot be followed ({type(error).__name__}).")
+        except Unresolvable as error:
+            return Invalid(f"{self.spec.name} did not run: its schema cannot be followed: {str(error)[:200]}")
         return Invalid(problem)
 
     def call(self, bound: Bound, ctx: CallContext) -> Any:
