@@ -89,6 +89,7 @@ def _logs() -> Iterator[list[ev.AnyEvent]]:
     yield _calls()
     yield _undoing()
     yield _cuts()
+    yield _pausing()
 
 
 _ARGUMENTS = msgspec.json.encode({TEXTS[0]: TEXTS[1], "deep": [{TEXTS[6]: TEXTS[30]}]}).decode()
@@ -174,6 +175,14 @@ def _cuts() -> list[ev.AnyEvent]:
     run.tell(ev.SummaryEnded, reply=Reply("a summary", usage=Usage(900, 20)))
     run.compact()
     run.ask().tell(ev.ModelReplied, step=run.machine.state.account.steps + 1, reply=Reply("the answer"))
+    run.finish()
+    return run.log
+
+
+def _pausing() -> list[ev.AnyEvent]:
+    run = Run((ev.ToolSpec("ask", spends=True, child=True), *CAREFUL)).call("ask").start()
+    waiting = (ev.WaitingCall("inner", "2.1", "pay"),)
+    run.tell(ev.ChildPaused, step=1, position=0, run_id="under", waiting=waiting)
     run.finish()
     return run.log
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from random import Random
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 import pytest
@@ -83,6 +83,14 @@ def test_who_was_asked_and_what_they_said_stands_with_the_call() -> None:
     call = calls(read_run(run.log))["call-1-1"]
     assert call.notes == ("somebody has to allow it: money", 'allowed by ann, with other arguments: {"n": 2}')
     assert (call.standing, call.tone, call.result) == ("open", "info", "")
+
+
+def test_a_call_whose_run_waits_says_for_what() -> None:
+    run = Run((ev.ToolSpec("ask", spends=True, child=True),)).call("ask").start()
+    waiting = (ev.WaitingCall("inner", "2.1", "pay"),)
+    run.tell(ev.ChildPaused, step=1, position=0, run_id="under", waiting=waiting)
+    call = calls(read_run(run.log))["call-1-1"]
+    assert (call.standing, call.notes) == ("waits", ("its run under waits for a decision: pay (2.1 of run inner)",))
 
 
 def test_a_step_that_is_asked_for_again_after_a_crash_is_another_item() -> None:
@@ -181,6 +189,10 @@ def test_a_secret_is_nowhere_in_the_view_though_it_is_named_late() -> None:
     shown = read_run(run.log, Reading(Redaction()))
     assert [text for text in texts_in(shown) if SECRET in text] == []
     assert any("[redacted]" in text for text in texts_in(shown))
+
+
+def test_hostile_logs_have_every_kind_of_event() -> None:
+    assert {type(event) for log in hostile_logs() for event in log} == set(get_args(ev.AnyEvent))
 
 
 def test_no_text_of_a_view_hides_or_turns_anything() -> None:

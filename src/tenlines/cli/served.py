@@ -63,7 +63,7 @@ class Shelf:
     def _served(self, log: Sequence[AnyEvent]) -> list[str]:
         """The runs under the calls of a run. They are looked for only where a tool spends at all."""
         start = log[0]
-        if not isinstance(start, RunStarted) or not any(spec.spends for spec in start.tools):
+        if not isinstance(start, RunStarted) or not any(spec.spends or spec.child for spec in start.tools):
             return []
         return self._under.get(start.run_id, [])
 
@@ -153,7 +153,14 @@ def next_moves(story: Story, journal: str | None) -> Sequence[tuple[str, str]]:
     if result.status == "awaiting_approval" and result.pending:
         whys = ("allow it and go on", "deny it and go on", "allow all and go on")
         return list(zip(whys, commands(result.run_id, journal, result.pending), strict=False))
+    if result.status == "awaiting_approval" and result.paused:
+        places = [(one.run_id, one.place) for paused in result.paused for one in paused.waiting]
+        leave = [("allow it", moves.command("approve", place, journal)) for place in places[:_LISTED]]
+        return [*leave, ("then go on", moves.command("resume", [result.run_id], journal))]
     return [moves.next_move(result, story.machine.state.limits, journal)]
+
+
+_LISTED = 5
 
 
 def shareable(journal: str | None) -> str | None:

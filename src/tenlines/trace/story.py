@@ -169,12 +169,16 @@ class Story:
                 self._note_step(event)
             case ev.CallStarted(step=step, position=position, at=at):
                 self._calls[step, position].started_at = at
+                self._calls[step, position].waits = False
             case ev.CallReturned() | ev.CallFailed() | ev.CallTimedOut() | ev.CallAbandoned():
                 self._note_result(event)
             case ev.LateResultArrived(step=step, position=position):
                 self._calls[step, position].late = f"{event.outcome}: {event.text}"
             case ev.ApprovalAsked() | ev.ApprovalGiven() | ev.CallReconciled() | ev.CallUndone():
                 self._note_said(event)
+            case ev.ChildPaused(step=step, position=position):
+                self._calls[step, position].notes.append(paused_words(event))
+                self._calls[step, position].waits = True
             case ev.RunEnded():
                 self.end, self.is_decided = event, False
             case _:
@@ -275,6 +279,12 @@ def said_of_call(event: ev.ApprovalAsked | ev.ApprovalGiven | ev.CallReconciled 
             return "undone"
         case ev.CallUndone(outcome=outcome, text=text):
             return f"could not be undone, {outcome}{_because(text)}"
+
+
+def paused_words(event: ev.ChildPaused) -> str:
+    """What the run under a call waits for, in one line."""
+    calls = [f"{one.name} ({one.place} of run {one.run_id})" for one in event.waiting]
+    return f"its run {event.run_id} waits for a decision{_because(', '.join(calls))}"
 
 
 def _by(who: str) -> str:
