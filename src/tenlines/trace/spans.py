@@ -50,7 +50,7 @@ class Spans:
         self, vintage: Vintage = "released", *, content: bool = False, redaction: Redaction | None = None
     ) -> None:
         self._facts = Facts(vintage, content, Redaction() if redaction is None else redaction)
-        self._run = self._trace = self._around = self._flags = ""
+        self._run = self._shown = self._trace = self._around = self._flags = ""
         self._model = ModelNames("", "")
         self._shared: Attributes = {}
         """What every span of the run has."""
@@ -123,12 +123,13 @@ class Spans:
     def _know(self, start: ev.RunStarted) -> None:
         """What holds for every span of the run."""
         label, around = self._facts.label, read_traceparent(start.traceparent)
-        self._run, self._trace = start.run_id, trace_id(start.run_id, start.traceparent)
+        self._run, self._shown = start.run_id, label(start.run_id)
+        self._trace = trace_id(start.run_id, start.traceparent)
         self._around, self._flags = ("", "") if around is None else (around.span_id, around.flags)
         model = model_names(start.model)
         self._model = ModelNames(label(model.provider), label(model.model), label(model.address), model.port)
-        session = start.session or start.run_id
-        self._shared = self._facts.named({Name.RUN_ID: label(start.run_id), Name.CONVERSATION: label(session)})
+        conversation = label(start.session) or self._shown
+        self._shared = self._facts.named({Name.RUN_ID: self._shown, Name.CONVERSATION: conversation})
 
     def _begin_run(self, event: ev.RunStarted | _TakenUp, more: Given) -> Begun:
         state, label = self._facts.machine.state, self._facts.label
@@ -259,7 +260,7 @@ class Spans:
         given: Given = {
             Name.OPERATION: "execute_tool",
             Name.TOOL_TYPE: "function",
-            Name.CALL: facts.label(event.key),
+            Name.CALL: f"{self._shown}:{step}:{position}",
             Name.UNDO: is_undo or None,
             Name.STARTS: one.starts if one.starts > 1 and not is_undo else None,
             Name.TOOL_ARGUMENTS: facts.exported(one.arguments) if facts.content else None,
