@@ -62,10 +62,15 @@ PUSH = ev.ToolSpec("push", repeatable=True)
 FINISH = ev.ToolSpec("finish", final=True)
 TELL = ev.ToolSpec("tell", read_only=True, final=True)
 TOOLS = (LOOK, PEEK, POLL, PUT, SEND, PUSH, FINISH, TELL)
-TOOLSETS = ((TOOLS,) * 8) + ((LOOK, SEND), (msgspec.structs.replace(PUT, idempotent=False), LOOK, SEND), ())
+GIVE = ev.ToolSpec("give", "Give the answer.", read_only=True, final=True, answer=True)
+TOOLSETS = (
+    ((TOOLS,) * 8)
+    + ((LOOK, SEND, PUT, GIVE),) * 4
+    + ((LOOK, SEND), (msgspec.structs.replace(PUT, idempotent=False), LOOK, SEND), ())
+)
 
 KNOWN = tuple(spec.name for spec in TOOLS)
-NAMES = KNOWN * 3 + ("nope", "", "look<|channel|>", "get weather", "x" * 100)
+NAMES = KNOWN * 3 + ("give", "give", "give", "nope", "", "look<|channel|>", "get weather", "x" * 100)
 
 PAY = ev.ToolSpec("pay", approve=True, undoable=True)
 PRY = ev.ToolSpec("pry", read_only=True, approve=True)
@@ -131,7 +136,17 @@ STOPS: tuple[str, ...] = (
     "malformed_call",
     "unknown",
 )
-WORDS = ("half a pair \ud83d", "", " ", "Yes.", "Yes.", "No.", '{"name": "look", "arguments": {}}')
+WORDS = (
+    "half a pair \ud83d",
+    "",
+    " ",
+    "Yes.",
+    "Yes.",
+    "No.",
+    '{"name": "look", "arguments": {}}',
+    ' {"a": 1} ',
+    "{}{}",
+)
 USAGES = (None, Usage(), Usage(10, 5), Usage(0, 0), Usage(100, 50, 20, 10, 5), Usage(10, None))
 OPAQUE = (Opaque("p", "m", {"sig": "x"}),)
 RESULTS: tuple[tuple[Part, ...], ...] = (

@@ -12,7 +12,7 @@ from money_facts import MoneyFacts
 from tenlines.core import events as ev
 from tenlines.core import outcomes
 from tenlines.core.limits import Limits
-from tenlines.core.transcript import Assistant, Note, Part, Text, Usage, User
+from tenlines.core.transcript import Assistant, Note, Part, Text, ToolCall, Usage, User
 
 
 class Facts(msgspec.Struct):
@@ -42,6 +42,12 @@ class Facts(msgspec.Struct):
     not_before: float = 0.0
     words_only: bool = False
     """The request under way is the one past the step limit."""
+    finish_due: bool = False
+    """The model was told to give its answer by the tool that takes it, and has not called anything since."""
+    wordy: int = 0
+    """Replies in words in a row, where words are no answer; in the hands of one owner."""
+    last_words: str | None = None
+    """The answer that was given past the step limit."""
     open: list[CallFacts] = []
     stop: str = ""
     """Why the last reply ended."""
@@ -119,7 +125,7 @@ class Facts(msgspec.Struct):
         self._have(event.tools)
         self._restart_clock(event.at)
         self.cancelled = ""
-        self.failures = self.cured = 0
+        self.failures = self.cured = self.wordy = 0
         self.not_before = 0.0
         if self.undoing:
             self.in_undo = None
@@ -247,11 +253,17 @@ class Facts(msgspec.Struct):
         self.words = self.last_final = None
         self._pay(reply.usage, reply.dollars)
         self.stop, text = reply.stop, reply.text if reply.text.strip() else ""
-        if reply.calls:
-            blocked = reply.stop not in WHOLE or self.words_only
+        giver, calls = self.giver, reply.calls
+        if not calls and giver is not None and reply.stop in WHOLE and is_one_object(text):
+            calls, text = (ToolCall("", giver.name, text),), ""
+        if calls:
+            self.wordy, self.finish_due = 0, False
             self.open = [
-                CallFacts(self.replies, position, call.name, call.arguments, self.tools.get(call.name), blocked)
-                for position, call in enumerate(reply.calls)
+                CallFacts(
+                    *(self.replies, position, call.name, call.arguments, self.tools.get(call.name)),
+                    reply.stop not in WHOLE or (self.words_only and (giver is None or call.name != giver.name)),
+                )
+                for position, call in enumerate(calls)
             ]
             self.final = None
             self.expected.append(Assistant(text, (), reply.opaque))
@@ -260,6 +272,10 @@ class Facts(msgspec.Struct):
         if text or kept:
             self.expected.append(Assistant(text, (), reply.opaque))
         self.words = reply.text if reply.stop in (*WHOLE, "unknown") and not self.waiting else None
+        if giver is not None and self.words is not None:
+            is_asked_again = bool(self.words.strip()) and not self.words_only
+            self.wordy, self.finish_due = self.wordy + is_asked_again, self.finish_due or is_asked_again
+            self.words = None
         self._release()
 
     # --- calls ---
@@ -268,7 +284,7 @@ class Facts(msgspec.Struct):
         call = self.open[event.position]
         assert call.paused is None, "a call starts again, and its run still waits"
         call.start = Start(call.leave, call.bound_to, call.doubt, call.verdict, call.to_person, call.is_refused)
-        self.starts += not call.runs
+        self.starts += not call.runs and not self.tools[call.name].answer
         call.runs.append(self.tools[call.name])
         call.seen.append(self.tools[call.name])
         if call.to_person:
@@ -379,7 +395,9 @@ class Facts(msgspec.Struct):
                 self.notes.append(("changed the arguments", one.name, f"It ran with: {plain(one.edit)}"))
         self.expected.extend(self.open)
         self.closed_calls += len(self.open)
-        self.last_final, self.final, self.open = self.final, None, []
+        self.last_words = self.final if self.words_only else None
+        self.last_final = None if self.words_only else self.final
+        self.final, self.open = None, []
         self._release()
 
     def _release(self) -> None:
@@ -433,7 +451,14 @@ class Facts(msgspec.Struct):
         is_late = self.deadline is not None and now >= self.deadline
         return bool(self.cancelled) or self.final is not None or is_late
 
+    @property
+    def giver(self) -> ev.ToolSpec | None:
+        """The tool that takes the answer, where words are none."""
+        return next((spec for spec in self.tools.values() if spec.answer), None)
+
     def has_room(self, call: CallFacts) -> bool:
+        if call.name in self.tools and self.tools[call.name].answer:
+            return True
         return bool(call.runs) or self.limits.tool_calls is None or self.used("tool_calls") < self.limits.tool_calls
 
     def needs_leave(self, call: CallFacts) -> bool:
@@ -449,6 +474,11 @@ class Facts(msgspec.Struct):
     def runs_alone(self, call: CallFacts) -> bool:
         tool = self.tools[call.name]
         return tool.final or not tool.read_only or any(not spec.read_only for spec in call.seen)
+
+
+def is_one_object(text: str) -> bool:
+    """Whether a text is nothing but one JSON object."""
+    return text.strip()[:1] == "{" and as_object(text) is not None
 
 
 def growing(facts: Facts) -> Iterator[tuple[str, Any]]:

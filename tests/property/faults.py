@@ -12,13 +12,14 @@ from functools import partial
 from itertools import chain
 from typing import Any, TypeAlias
 
+from faults_of_answers import ANSWERS
 from faults_of_children import CHILDREN
 from faults_of_cuts import CUTS
 from faults_of_leave import LEAVE
 from faults_of_money import MONEY
 from faults_of_the_loop import LOOP
 
-FAULTS = LOOP + LEAVE + MONEY + CUTS + CHILDREN
+FAULTS = LOOP + LEAVE + MONEY + CUTS + CHILDREN + ANSWERS
 
 
 ROUNDS = ((2, 30, 1), (15, 150, 2), (40, 600, 0), (60, 1_200, 3), (60, 5_600, 0))

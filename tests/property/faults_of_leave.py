@@ -75,7 +75,7 @@ LEAVE: tuple[Fault, ...] = (
     Fault(
         "leave: asked about what has no room to run",
         D,
-        "return one.counted or budget is None or state.account.all_tool_calls < budget",
+        "return is_free(one) or budget is None or state.account.all_tool_calls < budget",
         "return True",
     ),
     Fault(

@@ -184,8 +184,8 @@ MONEY: tuple[Fault, ...] = (
     Fault(
         "money: no call budget for what children called",
         C,
-        "if budget is not None and not one.counted and state.account.all_tool_calls >= budget:",
-        "if budget is not None and not one.counted and state.account.tool_calls >= budget:",
+        "if budget is not None and not is_free(one) and state.account.all_tool_calls >= budget:",
+        "if budget is not None and not is_free(one) and state.account.tool_calls >= budget:",
     ),
     Fault(
         "money: calls are offered that children have used up",

@@ -15,14 +15,14 @@ LOOP: tuple[Fault, ...] = (
         "if spent := None:",
     ),
     Fault(
-        "1: tool budget not held for a group", D, "room = None if room is None else room - (not one.counted)", "pass"
+        "1: tool budget not held for a group", D, "room = None if room is None else room - (not is_free(one))", "pass"
     ),
     Fault("1: tool budget off by one", D, "or room is None or room > 0", "or room is None or room >= 0"),
     Fault(
         "1: tool budget not held at the start of a call",
         C,
-        "not one.counted and state.account.all_tool_calls >= budget:",
-        "not one.counted and state.account.all_tool_calls > budget + 9:",
+        "if budget is not None and not is_free(one) and state.account.all_tool_calls >= budget:",
+        "if budget is not None and not is_free(one) and state.account.all_tool_calls > budget + 9:",
     ),
     Fault(
         "1: deadline off",
@@ -241,8 +241,8 @@ LOOP: tuple[Fault, ...] = (
     Fault(
         "8: calls of a cut reply run",
         C,
-        "if reply.stop not in _RUNS_CALLS:",
-        'if reply.stop not in _RUNS_CALLS and reply.stop != "length":',
+        "if reply.stop not in RUNS_CALLS:",
+        'if reply.stop not in RUNS_CALLS and reply.stop != "length":',
     ),
     Fault(
         "8: empty results dropped",

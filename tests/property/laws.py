@@ -4,7 +4,7 @@
 seen nothing but what the log holds, and only after it went through the codec. And it keeps `Facts`: what the log
 says, read from the events alone. The laws of leave, doubt and undoing are in `laws_of_leave`, those of money in
 `laws_of_money`, those of cuts and of the beginning of requests in `laws_of_cuts`, those of calls that are runs in
-`laws_of_children`.
+`laws_of_children`, those of answers with a schema in `laws_of_answers`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import msgspec
 from call_facts import as_object
 from cut_facts import CutFacts, Meter
 from facts import Facts
+from laws_of_answers import LAWS_OF_ANSWERS
 from laws_of_children import LAWS_OF_CHILDREN
 from laws_of_cuts import LAWS_OF_CUTS, check_cut
 from laws_of_leave import LAWS_OF_LEAVE
@@ -205,10 +206,11 @@ class Checked:
 def law_1_every_limit_is_checked_first(run: Checked) -> None:
     facts, effect, limits = run.facts, run.effect, run.facts.limits
     if isinstance(run.event, ev.CallStarted) and limits.tool_calls is not None:
-        repeated = len(facts.open[run.event.position].runs) > 1
-        assert repeated or facts.used("tool_calls") <= limits.tool_calls, "a call started past the limit"
+        call = facts.open[run.event.position]
+        is_free = len(call.runs) > 1 or facts.tools[call.name].answer
+        assert is_free or facts.used("tool_calls") <= limits.tool_calls, "a call started past the limit"
     if isinstance(effect, RunTools) and limits.tool_calls is not None:
-        new = sum(not facts.open[call.position].runs for call in effect.calls)
+        new = sum(not (facts.open[call.position].runs or facts.tools[call.name].answer) for call in effect.calls)
         used = facts.used("tool_calls")
         assert used + new <= max(limits.tool_calls, used), "more calls may run than are left"
     if isinstance(run.event, ev.StepStarted):
@@ -220,11 +222,12 @@ def law_1_every_limit_is_checked_first(run: Checked) -> None:
         _fits_the_budget(run, effect)
 
 
-def _has_a_step_left(facts: Facts, limits: Limits, choice: str = "none") -> None:
+def _has_a_step_left(facts: Facts, limits: Limits, choice: str = "") -> None:
     if limits.steps is not None and facts.used("steps") >= limits.steps:
         assert limits.last_words, "the model is asked past the step limit"
         assert 0 < limits.steps == facts.used("steps"), "more than one request past the step limit"
-        assert choice == "none", "the last words could be another call"
+        wanted = "none" if facts.giver is None else facts.giver.name
+        assert choice in ("", wanted), "the last words could be another call"
 
 
 def _is_really_used_up(run: Checked, effect: Finish) -> None:
@@ -481,4 +484,5 @@ LAWS: tuple[Callable[[Checked], None], ...] = (
     *LAWS_OF_MONEY,
     *LAWS_OF_CUTS,
     *LAWS_OF_CHILDREN,
+    *LAWS_OF_ANSWERS,
 )

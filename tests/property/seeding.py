@@ -16,5 +16,5 @@ class Fault(NamedTuple):
 
 A, C, D, E, G = "approvals.py", "calls.py", "deciding.py", "resume.py", "changes.py"
 H, L, M, O, P = "history.py", "limits.py", "machine.py", "outcomes.py", "replies.py"  # noqa: E741
-R, S, T, U, V = "repeats.py", "state.py", "result.py", "undo.py", "leaving.py"
+Q, R, S, T, U, V = "answers.py", "repeats.py", "state.py", "result.py", "undo.py", "leaving.py"
 B, K, N, X, Y, Z = "prefix.py", "children.py", "context.py", "shrinking.py", "cutting.py", "metering.py"

@@ -17,7 +17,7 @@ from tenlines.core.changes import (
     withdraw_last_words,
 )
 from tenlines.core.children import hold, settle
-from tenlines.core.deciding import runs_alone, why_nothing_runs
+from tenlines.core.deciding import is_free, runs_alone, why_nothing_runs
 from tenlines.core.repeats import Signature, signature
 from tenlines.core.state import (
     Exchange,
@@ -34,7 +34,7 @@ from tenlines.core.state import (
 from tenlines.core.transcript import Assistant, Note, Outcome, Part, Reply, Result, Text, ToolCall, text_of
 from tenlines.errors import InvalidEvent
 
-_RUNS_CALLS = frozenset({"end", "tool_calls", "stop_sequence"})
+RUNS_CALLS = frozenset({"end", "tool_calls", "stop_sequence"})
 """Stop reasons that leave the calls of a reply runnable. Presence of calls wins over `end` (protocol: many
 servers say `stop` beside calls); a cut, filtered or unknown ending never runs them."""
 
@@ -54,12 +54,16 @@ _REFUSALS = frozenset({"unknown_tool", "invalid_arguments", "not_executed", "den
 
 def open_for(state: State, reply: Reply) -> None:
     """Open the exchange of a reply with calls."""
-    step, block = state.account.steps, ""
-    if reply.stop not in _RUNS_CALLS:
+    step, block, spared = state.account.steps, "", ""
+    if reply.stop not in RUNS_CALLS:
         block = WHY_NOT[reply.stop]
     elif state.last_words == "asked":
         block = f"the limit of {state.limits.steps} steps is reached; this reply may only answer"
-    calls = [_admit(state, asked, step, position, block) for position, asked in enumerate(reply.calls)]
+        spared = state.finish.name if state.finish is not None else ""
+    calls = [
+        _admit(state, asked, step, position, "" if spared and asked.name == spared else block)
+        for position, asked in enumerate(reply.calls)
+    ]
     order = list(range(len(calls)))
     if state.has_final:
         order = _final_first(calls)
@@ -78,7 +82,7 @@ def open_for(state: State, reply: Reply) -> None:
     choice = state.settings.tool_choice
     if choice != "auto":
         state.choice_met = state.choice_met or choice == "required" or any(c.name == choice for c in reply.calls)
-    state.partial = reply.text if reply.text.strip() else state.partial
+    state.partial, state.finish_due = reply.text if reply.text.strip() else state.partial, False
     state.exchange, state.phase = exchange, Phase.AWAITING_TOOLS
 
 
@@ -143,7 +147,7 @@ def on_call_started(state: State, event: ev.CallStarted) -> None:
             f"CallStarted has key {event.key!r}, expected {call_key(state, event.step, event.position)!r}"
         )
     budget = state.limits.tool_calls
-    if budget is not None and not one.counted and state.account.all_tool_calls >= budget:
+    if budget is not None and not is_free(one) and state.account.all_tool_calls >= budget:
         raise InvalidEvent(f"CallStarted would pass the limit of {budget} tool calls")
     if state.cancel or open_exchange(state).final is not None:
         raise InvalidEvent("CallStarted: no further call of this exchange may start")
@@ -156,7 +160,7 @@ def on_call_started(state: State, event: ev.CallStarted) -> None:
     one.started, one.doubt, one.starts = True, "", one.starts + 1
     if not one.spec.read_only:
         state.acted[event.step, event.position] = one
-    state.account.tool_calls += not one.counted
+    state.account.tool_calls += not is_free(one)
     one.counted = True
 
 
@@ -190,7 +194,7 @@ def on_call_failed(state: State, event: ev.CallFailed) -> None:
     over_limit = False
     if one.refusal is None and event.outcome == "not_executed":
         budget = state.limits.tool_calls
-        over = budget is not None and state.account.all_tool_calls >= budget
+        over = budget is not None and not is_free(one) and state.account.all_tool_calls >= budget
         stopped = why_nothing_runs(state, exchange, event.at, deadline_at(state))
         if one.counted or not (over or stopped):
             raise InvalidEvent(f"CallFailed says 'not_executed', but nothing keeps {one.call.name!r} from running")
@@ -276,10 +280,10 @@ def _close(state: State, exchange: Exchange) -> None:
     state.exchange, state.phase = None, Phase.READY
     finding = state.repeats.look(tuple(signatures), state.settings.repeats)
     release_queue(state)
-    if exchange.final is not None:
+    if exchange.stop is not None:  # a final answer beside it was given as last words
+        state.stop, state.partial = exchange.stop, state.partial if exchange.final is None else exchange.final
+    elif exchange.final is not None:
         state.answer, state.stop = exchange.final, Stop("answered", "")
-    elif exchange.stop is not None:
-        state.stop = exchange.stop
     elif exchange.over_limit and state.limits.on_tool_limit == "stop":
         state.stop = Stop("tool_limit", f"the limit of {state.limits.tool_calls} tool calls was reached")
     elif finding.stuck and not state.cancel:

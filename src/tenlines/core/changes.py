@@ -46,7 +46,10 @@ def offer_last_words(state: State) -> None:
     """At the step limit, where asked for: one more request, without tools, for what is known."""
     if is_at_last_words(state) and not state.last_words:
         state.last_words = "due"
-        append(state, Note("The step limit is reached. Answer now with what you know; no tool can be called."))
+        how = "Answer now with what you know; no tool can be called."
+        if state.finish is not None:
+            how = f"Call {state.finish.name} now with what you know; no other tool can be called."
+        append(state, Note(f"The step limit is reached. {how}"))
 
 
 def withdraw_last_words(state: State) -> None:
@@ -68,7 +71,8 @@ def ask_again(state: State, what: str) -> None:
         state.stop = Stop("empty_reply", f"the model's reply was {what}, {state.blanks} times in a row")
         return
     state.warnings.append(f"step {state.account.steps}: the reply was {what} and was asked for again")
-    append(state, Note(f"Your last reply was {what}. Call a tool, or answer in words."))
+    how = "answer in words" if state.finish is None else f"give the answer by calling {state.finish.name}"
+    append(state, Note(f"Your last reply was {what}. Call a tool, or {how}."))
     offer_last_words(state)
 
 
@@ -87,6 +91,7 @@ def set_tools(state: State, tools: tuple[ev.ToolSpec, ...]) -> None:
     state.specs = tools
     state.tools = {spec.name: spec for spec in tools}
     state.has_final = any(spec.final for spec in tools)
+    state.finish = next((spec for spec in tools if spec.answer), None)
     state.has_spending = any(spec.spends for spec in tools)
     old = state.tools_tokens
     state.tools_tokens = estimate_tools(tools)

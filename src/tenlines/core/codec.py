@@ -17,7 +17,7 @@ SCHEMAS: dict[int, str] = {
     3: "Approvals, reconciliation, undo, sessions and owners.",
     4: "Compaction, what calls spend on their own, and where the beginning of a request changed.",
     5: "What people in other processes say to a run, who, and the number of the letter; the span that surrounds it; "
-    "runs that are calls: how they ended, and that they wait for somebody's decision.",
+    "runs that are calls: how they ended, and that they wait for somebody's decision; the tool that takes the answer.",
 }
 """Version -> what it changed, in one sentence. Vectors of each version are kept in `tests/vectors/events`."""
 

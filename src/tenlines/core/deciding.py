@@ -162,6 +162,8 @@ _ROOM = Verdict()
 def tool_choice(state: State) -> str:
     """Force a tool only until the model obeyed once, and never when no call could run."""
     choice = state.settings.tool_choice
+    if state.finish is not None and (state.finish_due or state.last_words == "due"):
+        return state.finish.name
     if state.last_words == "due":
         return "none"
     if choice in ("auto", "none"):
@@ -217,9 +219,9 @@ def _due(
         assert one.spec is not None
         alone = runs_alone(one.spec)
         waits = one.started or one.permission == "asked" or one.paused is not None
-        has_room = one.counted or room is None or room > 0
+        has_room = is_free(one) or room is None or room > 0
         if not (has_room or calls):
-            refusals.append(_over_limit(exchange, position, budget))
+            refusals.append(_over_limit(state, exchange, position))
             continue
         is_beside = exchange.under_way and (alone or exchange.alone)
         if not has_room or is_beside or (alone and (waits or calls)):
@@ -230,7 +232,7 @@ def _due(
             stale.append(position)
         else:
             calls.append(runnable(state, exchange.step, position, one))
-            room = None if room is None else room - (not one.counted)
+            room = None if room is None else room - (not is_free(one))
         if alone:
             break
     return refusals, calls, stale
@@ -273,7 +275,7 @@ def _question(state: State, step: int, position: int, now: float) -> Question:
 
 def _can_be_asked_about(state: State, one: OpenCall) -> bool:
     budget = state.limits.tool_calls
-    return one.counted or budget is None or state.account.all_tool_calls < budget
+    return is_free(one) or budget is None or state.account.all_tool_calls < budget
 
 
 def _as_asked(state: State, step: int, position: int, one: OpenCall) -> RunnableCall:
@@ -313,14 +315,17 @@ def binding(state: State, step: int, position: int, one: OpenCall) -> str:
     return hashlib.blake2b(msgspec.json.encode(what, order="deterministic"), digest_size=16).hexdigest()
 
 
-_Bound = msgspec.defstruct("_Bound", [name for name in ev.ToolSpec.__struct_fields__ if name != "child"])
+_LATER = ("child", "answer")
+"""What tools could not be before; said of them only where they are."""
+_Bound = msgspec.defstruct("_Bound", [name for name in ev.ToolSpec.__struct_fields__ if name not in _LATER])
 
 
 def _as_bound(tool: ev.ToolSpec) -> object:
-    """The tool as it enters a digest: the text of the ones that are no runs is as it was before there were any, so that
-    old questions can still be answered."""
+    """The tool as it enters a digest: the text of all others is as it was before there were such, so that old questions
+    can still be answered."""
     plain = _Bound(*(getattr(tool, name) for name in _Bound.__struct_fields__))
-    return [plain, "child"] if tool.child else plain
+    more = [name for name in _LATER if getattr(tool, name)]
+    return [plain, *more] if more else plain
 
 
 # --- what has to be undone ---------------------------------------------------------------------------
@@ -344,6 +349,11 @@ def _undo_call(state: State, place: tuple[int, int]) -> UndoCall:
 
 
 # --- calls that may run, calls that may not -----------------------------------------------------------
+
+
+def is_free(one: OpenCall) -> bool:
+    """Whether the limit of tool calls leaves the call alone: it is counted already, or gives the answer."""
+    return one.counted or (one.spec is not None and one.spec.answer)
 
 
 def runs_alone(spec: ev.ToolSpec) -> bool:
@@ -372,8 +382,9 @@ def _refusal(exchange: Exchange, position: int, why: str) -> Refusal:
     return Refusal(exchange.step, position, "not_executed", outcomes.not_executed(one.call.name, why))
 
 
-def _over_limit(exchange: Exchange, position: int, budget: int | None) -> Refusal:
-    why = f"the limit of {budget} tool calls for this run is used up; answer with what you have"
+def _over_limit(state: State, exchange: Exchange, position: int) -> Refusal:
+    how = "answer" if state.finish is None else f"call {state.finish.name}"
+    why = f"the limit of {state.limits.tool_calls} tool calls for this run is used up; {how} with what you have"
     name = exchange.calls[position].call.name
     return Refusal(exchange.step, position, "not_executed", outcomes.not_executed(name, why))
 

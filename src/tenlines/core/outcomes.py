@@ -121,6 +121,18 @@ READ_RESULT = "read_result"
 """The built-in tool with which a model reads a result again."""
 
 
+FINISH = "finish"
+"""The built-in tool that takes the answer of a run whose answer has a schema."""
+
+
+def finish_wanted(name: str) -> str:
+    """Said after words, where the answer has a schema."""
+    return (
+        f"Words do not end this task. Call {name} with the answer; if you cannot, reply with nothing but the arguments "
+        "of that call, as one JSON object."
+    )
+
+
 def cut_short(key: str) -> str:
     """Said behind a result that was cut, where the model can read it again."""
     return f'(The rest can be read with {READ_RESULT}(key="{key}").)'

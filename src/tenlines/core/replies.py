@@ -6,8 +6,16 @@ from zlib import crc32
 
 from tenlines.core import events as ev
 from tenlines.core import metering
+from tenlines.core.answers import as_call, ask_for_finish
 from tenlines.core.calls import WHY_NOT, open_for
-from tenlines.core.changes import append, ask_again, is_at_last_words, note_change, release_queue, stop_if_cancelled
+from tenlines.core.changes import (
+    append,
+    ask_again,
+    is_at_last_words,
+    note_change,
+    release_queue,
+    stop_if_cancelled,
+)
 from tenlines.core.deciding import tool_choice, why_no_step
 from tenlines.core.leaving import Leavable, concession
 from tenlines.core.limits import Retry
@@ -101,8 +109,8 @@ def on_model_replied(state: State, event: ev.ModelReplied) -> None:
     state.changed, state.tools_changed = "", ""
     state.last_choice, state.last_specs = state.asked_choice, state.specs
     state.warnings.extend(reply.remarks)
-    if reply.calls:
-        open_for(state, reply)
+    if (with_calls := as_call(state, reply)).calls:
+        open_for(state, with_calls)
         return
     state.phase = Phase.READY
     _take_words(state, reply)
@@ -129,7 +137,11 @@ def _take_words(state: State, reply: Reply) -> None:
         state.stop = Stop("truncated_reply", "the reply was cut off by the output limit")
     elif is_blank or reply.stop == "malformed_call":
         ask_again(state, "malformed" if reply.stop == "malformed_call" else "empty")
-    elif reply.stop != "pause" and was_last:  # what a person said meanwhile makes it not the last word
+    elif reply.stop == "pause" or not was_last:
+        return  # what a person said meanwhile makes it not the last word
+    elif state.finish is not None:
+        ask_for_finish(state, state.finish)
+    else:
         _warn_of_text_call(state, reply.text)
         state.answer, state.stop = reply.text, Stop("answered", "")
 

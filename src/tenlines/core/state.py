@@ -152,6 +152,10 @@ class State(msgspec.Struct):
     """Whether any tool spends on its own."""
     has_final: bool = False
     """Whether any tool's result ends the run."""
+    finish: ToolSpec | None = None
+    """The tool that takes the answer, where words are none (`ToolSpec.answer`)."""
+    finish_due: bool = False
+    """The model answered in words instead: the next request forces that tool."""
     tools_tokens: int = 0
     """Estimate of what the tools themselves take in each request."""
     messages: list[Message] = []
