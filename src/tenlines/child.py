@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from copy import copy
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -82,15 +83,17 @@ class ChildTool:
     Args:
         agent: Who works on the task.
         brief: What the model is shown.
-        caller: The agent that has the tool. Its journal keeps the runs.
         options: As in `Agent.as_tool`.
     """
 
     is_async = True
     is_killable = False
 
-    def __init__(self, agent: Agent, brief: Brief, caller: Agent | None = None, **options: Any) -> None:
-        self._agent, self._brief, self._caller, self._options = agent, brief, caller, options
+    _caller: Agent | None = None
+    """The agent that has the tool. Its journal keeps the runs."""
+
+    def __init__(self, agent: Agent, brief: Brief, **options: Any) -> None:
+        self._agent, self._options = agent, options
         self._limits: Limits | None = options["limits"]
         self._task = brief.tool(has_history=options["history"])
         self.spec = self._spec(self._task.spec)
@@ -116,14 +119,14 @@ class ChildTool:
 
     def under(self, caller: Agent) -> ChildTool:
         """The same tool, in the hands of the agent that has it."""
-        same = ChildTool(self._agent, self._brief, caller, **self._options)
-        same.spec = msgspec.structs.replace(same.spec, source=self.spec.source)
+        same = copy(self)
+        same._caller = caller
         return same
 
     def loaded_from(self, source: str) -> ChildTool:
         """The same tool, with the file that it can be loaded from again."""
-        same = ChildTool(self._agent, self._brief, self._caller, **self._options)
-        same.spec = msgspec.structs.replace(same.spec, source=source)
+        same = copy(self)
+        same.spec = msgspec.structs.replace(self.spec, source=source)
         return same
 
     def __repr__(self) -> str:
@@ -198,6 +201,8 @@ class ChildTool:
         except BaseException:
             _charge(parts.machine.state, ctx)
             raise
+        if result.status == "journal_error":
+            raise JournalError(f"run {result.run_id}, which is the call {ctx.key}: {result.reason}")
         return self._told(parts.machine.state, result, ctx)
 
     def _opened(self, agent: Agent, task: str, ctx: CallContext, control: Control, before: Machine | None) -> Parts:

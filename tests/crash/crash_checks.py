@@ -7,6 +7,7 @@ from itertools import pairwise
 from math import isclose
 from typing import Any
 
+from crash_family import effects_of, problems_of_family, unrecorded
 from crash_money import sum_of
 from crash_world import COMPENSATIONS, CUT_TO, PLAIN, Asked, Case, Outside, answer_to, digests, run_of
 
@@ -48,9 +49,14 @@ def problems_of(case: Case, journal: Journal, task: str, before: Sequence[AnyEve
     doubts = doubts_of(log)
     for record in result.calls:
         wrong += [f"{record.name} {record.step}.{record.position}: {one}" for one in _of_call(record, done, doubts)]
-    wrong += _of_what_nobody_asked_for(result, done)
+    if not case.family:
+        wrong += _of_what_nobody_asked_for(result, done)
     wrong += _of_undo(case, result, done)
     wrong += _of_money(case, journal, task, log)
+    if case.family:
+        outside = Outside(case.effects)
+        wrong += [*problems_of_family(journal, task, log), *effects_of(outside, task)]
+        wrong += unrecorded(journal, outside, task)
     if case.settings.compaction is not None:
         wrong += _of_requests(Outside(case.effects).asked(task), log)
     return wrong
@@ -58,6 +64,8 @@ def problems_of(case: Case, journal: Journal, task: str, before: Sequence[AnyEve
 
 def problems_of_intents(case: Case, log: Sequence[AnyEvent], task: str) -> list[str]:
     """What was done although the log, as a process left it behind, does not say that it was about to be done."""
+    if case.family:
+        return []  # they are in the logs of the runs that did it
     done = Outside(case.effects).seen(f"{task}/")
     called = {event.key for event in log if isinstance(event, ev.CallStarted)}
     undone = {event.key for event in log if isinstance(event, ev.UndoStarted)}
@@ -137,7 +145,7 @@ def _of_call(record: CallRecord, done: Done, doubts: dict[Place, str]) -> Iterat
 
 def _of_effects(record: CallRecord, keys: Sequence[str]) -> Iterator[str]:
     """Once for each key where the service knows keys; once at all elsewhere; and never claimed without having been."""
-    if record.name in ("look", "peek", "scan", "note"):
+    if record.name in ("look", "peek", "scan", "note", "scout", "lead", "crew"):
         return
     times = len(set(keys)) if record.name in ("put", "post", "staff") else len(keys)
     if times > 1:

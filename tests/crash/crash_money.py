@@ -21,6 +21,9 @@ class Sum:
     def __init__(self, start: RunStarted) -> None:
         self.limits: Limits = start.settings.limits
         self.price: Price | None = start.settings.price
+        self.children_named = {spec.name for spec in start.tools if spec.child}
+        """Tools whose calls are one run: what they are given again takes the place of what they were given."""
+        self.named: dict[tuple[int, int], str] = {}
         self.own: Sums = dict.fromkeys(LIMITED, 0)
         self.children: Sums = dict.fromkeys(LIMITED, 0)
         self.open: dict[tuple[int, int], list[Left]] = defaultdict(list)
@@ -34,6 +37,7 @@ class Sum:
         elif isinstance(event, ev.ModelReplied):
             self.own["steps"] += 1
             self._use(event.reply.usage)
+            self.named |= {(event.step, position): call.name for position, call in enumerate(event.reply.calls)}
         elif isinstance(event, ev.ModelFailed):
             self._use(event.usage)
         elif isinstance(event, ev.SummaryEnded):
@@ -42,6 +46,8 @@ class Sum:
             place = (event.step, event.position)
             self.own["tool_calls"] += place not in self.started
             self.started.add(place)
+            if self.named[place] in self.children_named:
+                self.open[place].clear()
             if event.allowance is not None:
                 self.open[place].append(event.allowance)
         elif isinstance(spent := getattr(event, "spent", None), Spent):

@@ -226,6 +226,11 @@ async def staff(item: str, ctx: CallContext) -> str:
     return f"staffed {item}: {result.status}"
 
 
+def _brief(item: str) -> str:
+    """What a run under a call has to do."""
+    return f"{item}/child"
+
+
 TOOLS = (look, peek, put, send, mail, book, pay, post, burn)
 CUTTING = (scan, note)
 SPENDING = (hire, staff)
@@ -304,6 +309,8 @@ class Case(msgspec.Struct, frozen=True):
     undo: bool = False
     """Whether what it did is taken back when it is through."""
     patience_s: float = 30.0
+    family: bool = False
+    """Whether its calls are runs: two that only read, side by side, one of which has one itself; then one that acts."""
     flaw: str = ""
     """Something that is wrong on purpose, which the checks must see."""
 
@@ -331,8 +338,24 @@ class Case(msgspec.Struct, frozen=True):
             model = _WatchedModel(model, "model", at)
             tools = [Watched(one, one.name, _OF_TOOLS, at) for one in tools]
             journal = Watched(journal, "journal", _OF_JOURNALS, at)
+        if self.family:
+            return Agent(model, self._family(at), settings=self.settings, journal=journal)
         _child[:] = [self._child(journal, at)]
         return Agent(model, tools, settings=self.settings, journal=journal)
+
+    def _family(self, at: Callable[[str], None] | None) -> list[Any]:
+        """The agents that are tools. Their runs are in the journal of the run that calls them, wherever theirs is."""
+
+        def member(name: str, replies: Sequence[Sequence[str]], tools: Sequence[Any]) -> Any:
+            model: Any = Script(replies)
+            if at is not None:
+                model = _WatchedModel(model, name, at)
+                tools = [one if one.spec.child else Watched(one, one.name, _OF_TOOLS, at) for one in tools]
+            agent = Agent(model, tools, settings=self.settings, journal="memory", name=name)
+            return agent.as_tool(task=_brief, limits=Limits(steps=None))
+
+        scout = member("scout", (("look",),), [look])
+        return [scout, member("lead", (("scout",),), [scout]), member("crew", (("send",),), [send])]
 
     @property
     def _tools(self) -> tuple[Any, ...]:

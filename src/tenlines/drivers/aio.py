@@ -49,7 +49,7 @@ async def drive(parts: Parts) -> RunResult:
     try:
         recorder.open()
         with delivered(parts):
-            while not isinstance(effect := driver.next(), Finish):
+            while not isinstance(effect := await driver.anext(), Finish):
                 async for happened in driver.perform(effect):
                     recorder.record(happened)
         recorder.end(effect)
@@ -75,6 +75,14 @@ class _Driver(Bookkeeping):
         self.waiter: asyncio.Future[None] | None = None
         if self.control is not None:
             self.control.wake_with(self._wake_from_afar)
+
+    async def anext(self) -> Effect:
+        """What the machine wants. Before the end, runs under calls that were given up have a moment to close logs."""
+        effect = self.next()
+        if isinstance(effect, Finish) and (owed := self.owed()):
+            await self._wait_for(owed)
+            effect = self.next()
+        return effect
 
     def perform(self, effect: Effect) -> AsyncIterator[Draft]:
         """Do one effect; what happened comes out as soon as it has."""
@@ -167,7 +175,7 @@ class _Driver(Bookkeeping):
         if running is None:
             yield from self.late(key, end)
             return
-        if isinstance(end.error, KeyboardInterrupt):
+        if end.error is not None and self.is_for_the_program(key, end):
             self.arrivals.append((key, end))  # nobody need wait for it to end
             raise end.error
         del self.running[key]
@@ -307,6 +315,10 @@ class _Driver(Bookkeeping):
         owed = {key for key, running in self.running.items() if running.tool.is_async}
         for key in list(self.running):
             self.abandon(key)
+        await self._wait_for(owed)
+
+    async def _wait_for(self, owed: set[str]) -> None:
+        """A moment for these to come back."""
         end = self.loop.time() + GRACE_S
         while owed - {key for key, _ in self.arrivals} and (left := end - self.loop.time()) > 0:
             self.waiter = self.loop.create_future()

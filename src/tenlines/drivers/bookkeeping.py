@@ -52,6 +52,8 @@ class Bookkeeping(ABC):
         self.parts, self.recorder, self.control = parts, Recorder(parts), parts.control
         self.running: dict[str, Running] = {}
         self.abandoned: dict[str, Running] = {}
+        self.waited_for: set[str] = set()
+        """Runs under calls that were given up, and were waited for once."""
         self.prepared: list[tuple[Running, Bound]] = []
         """Calls whose intent is recorded and not yet durable."""
 
@@ -167,6 +169,17 @@ class Bookkeeping(ABC):
         """When the next call is overdue."""
         times = [r.ctx.deadline_at for r in self.running.values() if r.ctx.deadline_at is not None]
         return min(times, default=None)
+
+    def owed(self) -> set[str]:
+        """Calls that were given up, whose own runs are still closing their logs; each is named once."""
+        owed = {key for key, one in self.abandoned.items() if one.tool.spec.child} - self.waited_for
+        self.waited_for |= owed
+        return owed
+
+    def is_for_the_program(self, key: str, end: Ended) -> bool:
+        """Whether what a call raised is no result: an interrupt, or that the log of its own run cannot be written."""
+        is_child = key in self.running and self.running[key].tool.spec.child
+        return isinstance(end.error, KeyboardInterrupt) or (is_child and isinstance(end.error, JournalError))
 
     def late(self, key: str, end: Ended) -> Iterator[Draft]:
         """A call that was given up has ended. That it obeyed its cancellation is no news, but what it spent is."""

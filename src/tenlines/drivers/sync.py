@@ -87,6 +87,14 @@ class _Driver(Bookkeeping):
             self.control.wake_with(partial(self.arrivals.put, _WOKEN))
         self._is_interruptible = self.control is not None and self.control.interrupts
 
+    def next(self) -> Effect:
+        """The same, but before the end a moment for runs under calls that were given up to close their logs."""
+        effect = super().next()
+        if isinstance(effect, Finish) and (owed := self.owed()):
+            self._wait_for(owed)
+            effect = super().next()
+        return effect
+
     def perform(self, effect: Effect) -> Iterator[Draft]:
         """Do one effect; what happened comes out as soon as it has."""
         match effect:
@@ -203,12 +211,11 @@ class _Driver(Bookkeeping):
                 yield from self._end_all()
 
     def _arrived(self, arrival: _Arrival) -> Iterator[Draft]:
+        if arrival.end.error is not None and self.is_for_the_program(arrival.key, arrival.end):
+            raise arrival.end.error
         running = self.running.pop(arrival.key, None)
         if running is None:
             yield from self.late(arrival.key, arrival.end)
-        elif isinstance(arrival.end.error, KeyboardInterrupt):
-            self.running[arrival.key] = running
-            raise arrival.end.error
         else:
             yield drafts.ended(running.tool, running.call, arrival.end, running.remarks, running.ctx.spent)
 
@@ -285,15 +292,18 @@ class _Driver(Bookkeeping):
     def give_up(self) -> None:
         """Wait for nothing any more, but a moment for runs under a call to close their logs. The machine says what that
         means for each call."""
-        owed = {key for key, running in self.running.items() if running.tool.spec.child}
         for key in list(self.running):
             self.abandon(key)
+        self._wait_for(self.owed())
+
+    def _wait_for(self, owed: set[str]) -> None:
+        """A moment for these to come back. What comes may be news once the machine has settled the call."""
         seen: list[_Arrival | Delta] = []
         end = monotonic() + GRACE_S
         while owed and (arrival := self._arrival_within(end - monotonic())) is not None:
             seen.append(arrival)
             owed.discard(arrival.key if isinstance(arrival, _Arrival) else "")
-        for arrival in seen:  # it may be news once the machine has settled the call
+        for arrival in seen:
             self.arrivals.put(arrival)
 
 
