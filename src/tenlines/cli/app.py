@@ -68,6 +68,7 @@ def tenlines(
       tenlines approve last --resume
       tenlines say last "Use the archive."
       tenlines undo last --dry-run
+      tenlines mcp --tools orders.py
       tenlines replay last
       tenlines doctor
       tenlines check session.json --for anthropic
