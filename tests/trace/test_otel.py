@@ -499,3 +499,20 @@ def test_a_processor_that_raises_is_counted_and_the_run_goes_on() -> None:
     result = agent_of(kept, calls(("look", "{}")), "done").run_sync("go")
     assert result.answer == "done"
     assert result.observer_errors > 0
+
+
+def test_where_only_metrics_are_taken_what_is_current_stays_current() -> None:
+    kept, inside = Kept(), Kept()
+    seen: list[int] = []
+
+    @tool(read_only=True)
+    def peek() -> str:
+        seen.append(trace.get_current_span().get_span_context().span_id)
+        return "x"
+
+    tracing = Tracing(tracer_provider=NoOpTracerProvider(), meter_provider=kept.meters)
+    agent = Agent([calls(("peek", "{}")), "done"], [peek], journal="memory", observers=[tracing])
+    with inside.tracers.get_tracer("web").start_as_current_span("GET") as around:
+        agent.run_sync("go")
+    assert seen == [around.get_span_context().span_id]
+    assert "gen_ai.client.operation.duration" in kept.metrics()

@@ -213,12 +213,12 @@ class Sender:
     """
 
     def __init__(self, target: Target) -> None:
-        from tenlines.trace.otel import Tracing
-
         self._target, self._spans = target, span_exporter(target)
         from opentelemetry import trace
         from opentelemetry.sdk.trace import TracerProvider
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+        from tenlines.trace.otel import Tracing
 
         self._providers: list[Any] = []
         tracers = TracerProvider(resource=resource(), shutdown_on_exit=False)
@@ -274,8 +274,8 @@ def tracing(wanted: bool, journal: str | None, run: str) -> Iterator[tuple[Obser
     """Observers that send what the runs inside do; none where that is not wanted.
 
     Args:
-        journal: The journal as it was named, and
-        run: how the run can be called, for the command that sends it later.
+        journal: The journal as it was named, for the command that sends the run later.
+        run: How that can call the run.
 
     Raises:
         ConfigError: The variables ask for something that is not there, or the SDK is not installed.

@@ -160,7 +160,7 @@ class _Writer:
     def current(self, span_id: str) -> AbstractContextManager[object]:
         """While it is entered, that span is the current one."""
         found = self._open.get(span_id)
-        if found is None:
+        if found is None or not found[1].get_span_context().is_valid:
             return nullcontext()
         entered: AbstractContextManager[object] = self._api.use_span(
             found[1], end_on_exit=False, record_exception=False, set_status_on_exception=False
