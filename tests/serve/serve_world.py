@@ -17,7 +17,7 @@ from urllib.parse import urlencode
 from tenlines import Agent, Limits, Reply, ToolCall, tool
 from tenlines.core.outcomes import parse_arguments
 
-PATIENCE_S = 15.0
+PATIENCE_S = 30.0
 SECRET = "sk-planted-0123456789"
 
 SHOP = '''
