@@ -61,6 +61,7 @@ def _page(views: Sequence[RunView], shown: RunView | None, *, title: str, nonce:
     asked = [view.head for view in views if not view.parent]
     parts = [_part(view) for view in views]
     mine = next((part for part, view in zip(parts, views, strict=True) if view is shown), None)
+    shown_key = None if shown is None else shown.head.key
     template = environment().get_template("page.html")
     return template.render(
         title=title,
@@ -75,7 +76,7 @@ def _page(views: Sequence[RunView], shown: RunView | None, *, title: str, nonce:
         overview=render_overview(asked, title, _summary(asked)) if shown is None else "",
         head=mine["head"].html if mine else "",
         charts=mine["charts"].html if mine else "",
-        data=as_data({"runs": parts, "shown": shown.head.key if shown is not None else None}),
+        data=as_data({"runs": [_without_twice(part) if part is mine else part for part in parts], "shown": shown_key}),
     )
 
 
@@ -91,6 +92,11 @@ def _part(view: RunView) -> dict[str, Any]:
         "charts": render_charts(view),
         "items": [render_item(item) for item in view.items],
     }
+
+
+def _without_twice(part: dict[str, Any]) -> dict[str, Any]:
+    """What the page shows from the beginning need not be in its data too."""
+    return {name: value for name, value in part.items() if name not in ("head", "charts")}
 
 
 def _summary(heads: Sequence[Head]) -> str:

@@ -75,9 +75,13 @@ class Part(NamedTuple):
     is_dashed: bool = False
 
 
+_LEAST = 1e-300
+"""What is less cannot be divided any more."""
+
+
 def ticks(highest: float, most: int = 5) -> list[float]:
     """Round numbers from 0 up to what is highest."""
-    if not highest > 0 or not math.isfinite(highest):
+    if not _LEAST < highest < math.inf:
         return [0.0]
     raw = highest / most
     size = 10.0 ** math.floor(math.log10(raw))

@@ -10,6 +10,7 @@ function openRun(run) {
     const overview = byId('runs');
     if (overview) overview.hidden = true;
     document.body.classList.remove('overview');
+    byId('skip').href = '#story';
     byId('shown-run').textContent = run.run_id;
     data.shown = run.key;
   }
@@ -35,6 +36,7 @@ function openRuns() {
   if (!overview) return false;
   overview.hidden = false;
   document.body.classList.add('overview');
+  byId('skip').href = '#runs-name';
   byId('search').value = '';
   onSearch();
   byId('run').hidden = true;
@@ -47,14 +49,22 @@ function openRuns() {
 }
 
 function onHash() {
-  const id = decodeURIComponent(location.hash.slice(1));
-  if (!id) return openRuns();
-  if (byId(id)?.closest('#runs')) {
+  const id = placeInAddress();
+  const element = id && byId(id);
+  if (!id || element?.closest('#runs')) {
     openRuns();
-    return byId(id).scrollIntoView();
+    element?.scrollIntoView();
+    element?.focus();
+  } else if (id === 'story') element.focus();
+  else if (!reveal(id)) announce('That place is not on this page');
+}
+
+function placeInAddress() {
+  try {
+    return decodeURIComponent(location.hash.slice(1));
+  } catch {
+    return location.hash.slice(1);
   }
-  if (id === 'story') return byId('story').focus();
-  return reveal(id);
 }
 
 // --- theme ---
