@@ -10,6 +10,7 @@ import typer
 
 from tenlines.cli import options as opt
 from tenlines.cli.mcp_tools import McpNames, McpTrust
+from tenlines.cli.run import Instructions, PriceText
 from tenlines.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -18,9 +19,6 @@ if TYPE_CHECKING:
     from tenlines.core.result import RunResult
     from tenlines.ports import Observer, ToolPort
 
-Instructions = Annotated[
-    str, typer.Option("--instructions", metavar="TEXT", help="Standing instructions for the model.", show_default=False)
-]
 Name = Annotated[str, typer.Option("--name", metavar="NAME", help="What the tool is called.")]
 Description = Annotated[
     str | None,
@@ -51,6 +49,8 @@ def mcp(
     max_tokens: opt.MaxTokens = None,
     max_dollars: opt.MaxDollars = None,
     timeout: opt.Timeout = None,
+    price: PriceText = None,
+    prices: opt.PriceFile = None,
     ask: opt.AskFor = None,
     deny: opt.DenyFor = None,
     journal: opt.JournalName = None,
@@ -76,24 +76,37 @@ def mcp(
     from tenlines.cli.guarding import guard
     from tenlines.cli.making import choose_model, load_files, make_model
     from tenlines.cli.mcp_tools import server_tools
+    from tenlines.cli.run import priced
     from tenlines.cli.screen import own_stdout
+    from tenlines.core.events import Settings
     from tenlines.core.limits import Limits
     from tenlines.journal import open_journal
+    from tenlines.ports import SystemClock
     from tenlines.tools.mcp.connection import require_sdk
 
     require_sdk()
     given = opt.GivenLimits(max_steps, max_tool_calls, max_tokens, max_dollars, timeout, False)
     limits = given.over(Limits()) or Limits()
+    settings = Settings(limits=limits, price=opt.read_price(price))
     with own_stdout() as out:
         chosen = make_model(choose_model(model, _tell), None)
         brought: list[ToolPort] = [*load_files(tools or [])]
         brought += server_tools(mcp or (), mcp_trust or (), brought, _tell)
         guarded, store = guard(brought, ask or (), deny or ()), open_journal(journal)
+        settings = priced(settings, chosen.name, prices, SystemClock().now())
 
         def agent(observers: Sequence[Observer]) -> Agent:
             from tenlines.agent import Agent
 
-            return Agent(chosen, guarded, instructions=instructions, journal=store, observers=observers, name=name)
+            return Agent(
+                chosen,
+                guarded,
+                instructions=instructions,
+                settings=settings,
+                journal=store,
+                observers=observers,
+                name=name,
+            )
 
         offer = _offer(name, description, limits, agent, guarded if offer_tools else [], journal)
         agent(())  # what does not fit is said now, and not to the first client

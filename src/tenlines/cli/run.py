@@ -169,7 +169,7 @@ def run(
             chosen,
             guard(brought, ask or (), deny or ()),
             instructions=instructions,
-            settings=_priced(settings, chosen.name, prices, here.clock.now()),
+            settings=priced(settings, chosen.name, prices, here.clock.now()),
             journal=open_journal(journal, durability=_durability(durability)),
             observers=(*here.observers, *traced),
             clock=here.clock,
@@ -178,7 +178,7 @@ def run(
     raise typer.Exit(code)
 
 
-def _priced(settings: Settings, model: str, file: str | None, now: float) -> Settings:
+def priced(settings: Settings, model: str, file: str | None, now: float) -> Settings:
     """The settings with what a file of prices says of the model.
 
     Raises:
