@@ -333,7 +333,7 @@ def test_the_first_thing_that_tab_reaches_skips_to_the_story(open_tab: Callable[
 
 def test_a_place_that_is_not_there_is_said(open_tab: Callable[..., Tab], one: str) -> None:
     tab = open_tab(one)
-    for place in ("step-4711", "call-9-9", "%E0%A4%A", "<b>"):
+    for place in ("step-4711", "call-4711-1", "%E0%A4%A", "<b>"):
         tab.page.evaluate("place => { document.getElementById('say').textContent = ''; location.hash = place; }", place)
         tab.page.wait_for_timeout(30)
         assert tab.at("#say").inner_text() == "That place is not on this page"
