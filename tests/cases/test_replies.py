@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 from case_laws import encoded
 from case_world import World, calls, is_note, says
 
-from tenlines import Limits
+from tenlines import Agent, Limits
 from tenlines.core import events as ev
 from tenlines.core.transcript import Assistant
+from tenlines.models.text_protocol import TextProtocol
+from tenlines.wire.text_protocol.reading import Style
 
 
 def test_empty_01_an_empty_reply_is_asked_for_again(world: World) -> None:
@@ -135,3 +137,10 @@ def test_textcall_01_a_call_that_is_written_as_text_is_flagged_and_never_run(wor
     assert world.play(model=[says("It is called ls.")]).result.warnings == ()
     assert [one.text for one in run.result.messages if isinstance(one, Assistant)] == [run.result.answer]
     assert encoded(run.result.messages)[-1]["role"] == "assistant"
+    for style in get_args(Style):
+        read = Agent(TextProtocol([move["text"] for move in world.input["model"]], style), [ls], journal="memory")
+        switched_on = read.run_sync(world.input["user"])
+        assert [(call.name, call.arguments, call.outcome) for call in switched_on.calls] == [("ls", {"p": "a"}, "ok")]
+        assert [one["role"] for one in encoded(switched_on.messages)] == ["user", "assistant", "tool", "assistant"]
+        assert switched_on.answer == "x"
+        assert switched_on.warnings == ()

@@ -71,3 +71,16 @@ def test_an_interrupt_says_that_what_was_fetched_is_kept(fetched: list[str], mon
     with pytest.raises(KeyboardInterrupt):
         making.make_model("local", Console(file=out, width=100))
     assert "is kept" in out.getvalue()
+
+
+def test_tools_are_written_as_text_once() -> None:
+    assert making.with_text_tools("local") == "text+local"
+    assert making.with_text_tools("text-json+local") == "text-json+local"
+
+
+def test_the_weights_of_a_local_model_are_fetched_also_where_its_tools_are_text(
+    fetched: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Local, "name", "text+local")
+    making.make_model("text+local", None)
+    assert fetched == [weights.KNOWN["local"].name]
