@@ -542,7 +542,7 @@ class Observer(Protocol):
     own when the run is begun or taken up, and so can watch several at once. `past` is what happened in it before.
 
     One that also has `around_call(ctx: CallContext) -> AbstractContextManager` is entered where the code of a tool
-    runs, in its thread or its task, and left when that has ended.
+    runs, in its thread or its task, and left when that has ended. So is `around_request()`, where a model is asked.
     """
 
     def on_event(self, event: AnyEvent) -> None:

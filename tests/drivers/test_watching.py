@@ -125,6 +125,18 @@ def test_who_is_around_a_call_cannot_break_it(way: Way, where: str) -> None:
     assert len(around.left) == 3
 
 
+@pytest.mark.parametrize("where", ["call", "enter", "exit", "swallow"])
+def test_who_is_around_a_request_cannot_break_it_either(way: Way, where: str) -> None:
+    class Asking(Broken):
+        def around_request(self) -> Any:
+            return self.around_call(None)  # type: ignore[arg-type]
+
+    agent = Agent(["", "done"], journal="memory", observers=[Asking(where)])
+    result = way.run(agent)
+    assert result.answer == "done"
+    assert result.observer_errors == (0 if where == "swallow" else 2)
+
+
 class PerRun:
     """Has an observer for each run."""
 

@@ -22,7 +22,7 @@ from traced_runs import Kept, id_of, ids, parent_of, random_logs
 
 from tenlines import Agent, CallContext, Limits, Reply, Settings, ToolCall, Usage, tool
 from tenlines.core import events as ev
-from tenlines.core.limits import Price
+from tenlines.core.limits import Price, Retry
 from tenlines.core.surroundings import span_id, trace_id
 from tenlines.errors import InvalidEvent, RunNotFound
 from tenlines.journal.memory import MemoryJournal
@@ -270,6 +270,43 @@ def test_what_a_tool_does_belongs_to_its_call(is_async: bool) -> None:
         assert call.context is not None
         assert named[name].split("-")[1] == f"{call.context.trace_id:032x}"
     assert not trace.get_current_span().get_span_context().is_valid
+
+
+class Instrumented:
+    """A model whose client makes spans."""
+
+    name = "openai:gpt-5"
+
+    def __init__(self, client: trace.Tracer) -> None:
+        self.client, self.asked = client, 0
+
+    def session(self) -> Any:
+        return self
+
+    def complete(self, request: Any, on_delta: Any) -> Reply:
+        with self.client.start_as_current_span("POST"):
+            self.asked += 1
+            if self.asked == 1:
+                raise ConnectionError("not yet")
+            return Reply("done")
+
+    async def acomplete(self, request: Any, on_delta: Any) -> Reply:
+        await asyncio.sleep(0)
+        return self.complete(request, on_delta)
+
+
+@pytest.mark.parametrize("is_async", [False, True], ids=["sync", "aio"])
+@pytest.mark.parametrize("limits", [Limits(), Limits(seconds=60)], ids=["here", "in a thread"])
+def test_what_a_client_does_for_a_request_belongs_to_it(is_async: bool, limits: Limits) -> None:
+    kept = Kept()
+    settings = Settings(limits=limits, retry=Retry(first_wait_s=0.01))
+    agent = agent_of(kept, settings=settings)
+    agent.model = Instrumented(kept.tracers.get_tracer("client"))
+    result = asyncio.run(agent.run("go")) if is_async else agent.run_sync("go")
+    assert (result.answer, result.observer_errors) == ("done", 0)
+    requests = sorted(id_of(one) for one in kept.spans if one.name == "chat gpt-5")
+    assert sorted(parent_of(one) for one in kept.spans if one.name == "POST") == requests
+    assert len(requests) == 2
 
 
 def test_a_run_that_is_taken_up_stays_one_trace_and_its_first_spans_are_not_made_again() -> None:

@@ -120,7 +120,8 @@ class _Driver(Bookkeeping):
         request was cancelled: the machine has settled it."""
         yield intent
         await self.recorder.acommit()
-        ask = partial(self.parts.session.acomplete, request, on_delta)
+        asking = self.recorder.watchers.around_request(self.parts.session.acomplete, is_async=True)
+        ask = partial(asking, request, on_delta)
         if request.deadline_at is None and self.control is None:
             yield ended(request, await attempted(ask))
             return

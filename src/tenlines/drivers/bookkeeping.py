@@ -107,7 +107,9 @@ class Bookkeeping(ABC):
         """Start what was prepared, once its intents are durable."""
         for running, bound in self.prepared:
             key, is_async = running.call.key, running.tool.is_async
-            work = self.recorder.watchers.around(partial(running.tool.call, bound, running.ctx), running.ctx, is_async)
+            work = self.recorder.watchers.around_call(
+                partial(running.tool.call, bound, running.ctx), running.ctx, is_async
+            )
             stop = self.begin(key, work, is_async)
             self.running[key] = running._replace(stop=stop)
         self.prepared.clear()
@@ -138,7 +140,7 @@ class Bookkeeping(ABC):
         """The compensation of a call."""
         tool, ctx = self._careful(effect.call)
         undo = partial(tool.undo, effect.call.arguments, effect.result, ctx)
-        work = self.recorder.watchers.around(undo, ctx, is_async=False)
+        work = self.recorder.watchers.around_call(undo, ctx, is_async=False)
         return Foreign(f"undo:{effect.call.key}", work, ctx.deadline_at)
 
     def _careful(self, call: RunnableCall) -> tuple[CarefulTool, CallContext]:

@@ -132,12 +132,13 @@ class _Driver(Bookkeeping):
         request was cancelled: the machine has settled it."""
         yield intent
         self.recorder.commit()
+        ask = self.recorder.watchers.around_request(self.parts.session.complete, is_async=False)
         if request.deadline_at is None and not self._is_interruptible:
-            yield ended(request, drafts.attempt(self.parts.session.complete, request, on_delta))
+            yield ended(request, drafts.attempt(ask, request, on_delta))
             return
         key = f"model:{self.parts.machine.state.seq}"
         relay = None if on_delta is None else self.arrivals.put
-        self.begin(key, partial(self.parts.session.complete, request, relay))
+        self.begin(key, partial(ask, request, relay))
         if end := (yield from self._await_reply(key, request.deadline_at, on_delta)):
             yield ended(request, end)
 
@@ -185,7 +186,7 @@ class _Driver(Bookkeeping):
         began = self.began()
         self.recorder.commit()
         ctx = CallContext(call.key, call.name, None, call.allowance, began)
-        work = self.recorder.watchers.around(partial(tool.call, bound, ctx), ctx, is_async=False)
+        work = self.recorder.watchers.around_call(partial(tool.call, bound, ctx), ctx, is_async=False)
         end = drafts.attempt(copy_context().run, work)
         if isinstance(end.error, KeyboardInterrupt):
             raise end.error

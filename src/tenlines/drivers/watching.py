@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import traceback
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, TypeAlias
 
@@ -14,7 +14,7 @@ from tenlines.ports import CallContext, Delta, Observer, OnDelta
 
 _log = logging.getLogger("tenlines")
 
-Around: TypeAlias = Callable[[CallContext], AbstractContextManager[object]]
+Around: TypeAlias = Callable[..., AbstractContextManager[object]]
 
 
 class Watchers:
@@ -33,7 +33,8 @@ class Watchers:
         self._counting = threading.Lock()  # tools run in threads of their own
         self._observers = [own for one in observers if (own := self._own(one, run_id, past)) is not None]
         self._shows = [one.on_event for one in self._observers]
-        self._around: list[Around] = [one.around_call for one in self._observers if hasattr(one, "around_call")]
+        self._calls: list[Around] = [one.around_call for one in self._observers if hasattr(one, "around_call")]
+        self._requests: list[Around] = [one.around_request for one in self._observers if hasattr(one, "around_request")]
         self.on_delta = self._watched()
         """Where pieces of a reply go; None when nobody watches, so that nothing is streamed for nobody."""
 
@@ -42,35 +43,36 @@ class Watchers:
         for show in self._shows:
             self._try(show, event)
 
-    def around(self, call: Callable[[], Any], ctx: CallContext, is_async: bool) -> Callable[[], Any]:
+    def around_call(self, call: Callable[[], Any], ctx: CallContext, is_async: bool) -> Callable[[], Any]:
         """The code of a tool, with those around it who want to be; the code itself where nobody does."""
-        if not self._around:
-            return call
-        return self._around_task(call, ctx) if is_async else self._around_function(call, ctx)
+        return self._inside(call, self._calls, (ctx,), is_async) if self._calls else call
 
-    def _around_function(self, call: Callable[[], Any], ctx: CallContext) -> Callable[[], Any]:
-        def work() -> Any:
-            with self._entered(ctx):
-                value = call()
+    def around_request(self, ask: Callable[..., Any], is_async: bool) -> Callable[..., Any]:
+        """The same for what asks a model."""
+        return self._inside(ask, self._requests, (), is_async) if self._requests else ask
+
+    def _inside(
+        self, call: Callable[..., Any], arounds: Sequence[Around], told: tuple[Any, ...], is_async: bool
+    ) -> Callable[..., Any]:
+        async def task(*args: Any) -> Any:
+            with self._entered(arounds, told):
+                return await call(*args)
+
+        def function(*args: Any) -> Any:
+            with self._entered(arounds, told):
+                value = call(*args)
             if isinstance(value, Coroutine):  # what undoes may be one; nothing of it has run yet
-                return self._around_task(lambda: value, ctx)()
+                return self._inside(lambda: value, arounds, told, True)()
             return value
 
-        return work
-
-    def _around_task(self, call: Callable[[], Awaitable[Any]], ctx: CallContext) -> Callable[[], Awaitable[Any]]:
-        async def work() -> Any:
-            with self._entered(ctx):
-                return await call()
-
-        return work
+        return task if is_async else function
 
     @contextmanager
-    def _entered(self, ctx: CallContext) -> Iterator[None]:
-        """Everybody who is around a call. None of them learns what it raises, so none can swallow it."""
+    def _entered(self, arounds: Sequence[Around], told: tuple[Any, ...]) -> Iterator[None]:
+        """Everybody who is around something. None of them learns what it raises, so none can swallow it."""
         inside: list[AbstractContextManager[object]] = []
-        for around in self._around:
-            self._try(lambda around=around: inside.append(_entered(around(ctx))), whose=around)
+        for around in arounds:
+            self._try(lambda around=around: inside.append(_entered(around(*told))), whose=around)
         try:
             yield
         finally:

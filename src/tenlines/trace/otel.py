@@ -121,6 +121,10 @@ class RunTracing:
         belongs to it."""
         return self._writer.current(self._spans.call_span(ctx.key))
 
+    def around_request(self) -> AbstractContextManager[object]:
+        """The same for a request and the client that makes it."""
+        return self._writer.current(self._spans.request_span)
+
 
 _Live: TypeAlias = MutableMapping[tuple[int, str], "Span"]
 _live: _Live = WeakValueDictionary()

@@ -108,6 +108,11 @@ class Spans:
         step, position = (int(one) for one in key.rsplit(":", 2)[1:])
         return self._open.get(("undo", step, position)) or self._open.get(("call", step, position), "")
 
+    @property
+    def request_span(self) -> str:
+        """The id of the span of the request that is under way, or ""."""
+        return self._open.get(_CHAT, "")
+
     # --- the run --------------------------------------------------------------------------------------
 
     def _take_run(self, event: ev.RunStarted | _TakenUp | ev.RunEnded, last: float) -> list[Change]:
