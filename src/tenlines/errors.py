@@ -25,6 +25,7 @@ TenlinesError                  never raised itself
 │   ├── SessionBusy            another run of the conversation is still open
 │   └── RunNotFound            no run of this id is in the journal
 ├── StageFailed                a stage or step of a workflow has no value; raised in the workflow itself
+├── PlanStopped                a plan cannot be followed further, now or at all; raised in its run
 ├── RunStopped                 a run ended in another way than an answer; `.result` has everything
 │   ├── StepLimitReached
 │   ├── ToolLimitReached
@@ -75,6 +76,7 @@ __all__ = [
     "ModelRefused",
     "OutOfMoves",
     "Overloaded",
+    "PlanStopped",
     "ProtocolRejected",
     "ProviderError",
     "RateLimited",
@@ -292,6 +294,10 @@ class StageFailed(TenlinesError):
     def __init__(self, name: str, outcome: str, text: str) -> None:
         super().__init__(f"{name}: {outcome}: {text}")
         self.name, self.outcome, self.text = name, outcome, text
+
+
+class PlanStopped(TenlinesError):
+    """A plan cannot be followed further. Where something outside was in the way, it can when the run is resumed."""
 
 
 class RunStopped(TenlinesError):
