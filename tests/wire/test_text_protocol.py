@@ -11,7 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tenlines.core.effects import CallModel
 from tenlines.core.events import ToolSpec
+from tenlines.core.limits import Left, Reservation
 from tenlines.core.transcript import (
     Assistant,
     Image,
@@ -22,11 +24,17 @@ from tenlines.core.transcript import (
     System,
     Text,
     ToolCall,
+    TranscriptView,
     User,
 )
+from tenlines.wire.format import Format
+from tenlines.wire.formats import FORMATS
+from tenlines.wire.profile import Target
+from tenlines.wire.repairing import repair
 from tenlines.wire.text_protocol.reading import MAX_CALLS, NO_ACTION, TOO_MANY, Style, parse
-from tenlines.wire.text_protocol.rendering import Encoder, harmless, render, told, write_calls
+from tenlines.wire.text_protocol.rendering import STOPS, Encoder, harmless, render, told, write_calls
 from tenlines.wire.text_protocol.showing import Shown
+from tenlines.wire.text_protocol.stops import StoppingTalk
 
 SAMPLES: list[dict[str, Any]] = [
     json.loads(line)
@@ -134,7 +142,7 @@ HOSTILE = [
 def test_ten_megabytes_of_anything_take_no_longer_than_they_must(style: Style, say: Any) -> None:
     slowest = 0.0
     for one in HOSTILE:
-        for head in ("", "Action: x\nAction Input: ", "Final Answer: "):
+        for head in ("", "Action: x\nAction Input: ", "Final Answer: ", '```\n{"tool": "x"}\n```\n'):
             times = [seconds(head + one * (size // len(one)), style) for size in (20_000, 80_000)]
             assert times[1] < 0.05 + 8 * times[0], (one, head, times)  # four times the text
             slowest = max(slowest, times[1])
@@ -144,7 +152,7 @@ def test_ten_megabytes_of_anything_take_no_longer_than_they_must(style: Style, s
     assert took < 10
 
 
-LARGE: dict[Style, str] = {"react": '"a": "b", ', "json": "```\n"}
+LARGE: dict[Style, str] = {"react": '"a": "b", ', "json": "Result of x:\n"}
 
 
 def seconds(text: str, style: Style) -> float:
@@ -228,6 +236,28 @@ def test_the_same_in_blocks_of_json() -> None:
 
 def test_without_tools_messages_stay_as_they_are() -> None:
     assert sent([user("hi"), Assistant("hello")], ()) == [user("hi"), Assistant("hello")]
+
+
+@pytest.mark.parametrize("format", FORMATS.values(), ids=lambda one: one.name)
+@pytest.mark.parametrize("style", STYLES)
+def test_every_wire_format_takes_it_as_it_is(format: Format, style: Style) -> None:
+    profile = format.profile()
+    talk = StoppingTalk(format.talk(target := Target(profile=profile, model="m")), target, STOPS[style])
+    encoder, before = Encoder(style), ""
+    for length, new_from in ((3, 0), (7, 4), (8, 8)):
+        start = encoder.extend(TRANSCRIPT[:length], TOOLS, new_from)
+        messages = encoder.messages[: -1 if length == 8 else None]  # a request does not end with a reply
+        body = talk.request(request(messages, start), stream=False)
+        assert repair(body, format, profile).changes == ()
+        assert "Observation" in str(body) or style == "json"
+        written = json.dumps(body[format.list_field])[:-1]
+        assert written.startswith(before)
+        before = written
+
+
+def request(messages: list[Message], new_from: int) -> CallModel:
+    view = TranscriptView(messages, len(messages))
+    return CallModel(1, 1, view, min(new_from, len(messages)), (), "auto", 100, Reservation(), Left(), None)
 
 
 def test_words_are_too_few_for_a_nested_schema() -> None:

@@ -62,6 +62,7 @@ def object_end(text: str, start: int = 0) -> int:
 _NAMES, _ARGUMENTS = ("tool", "name"), ("arguments", "parameters")
 _fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _name = msgspec.json.Decoder(str)
+_HAS_ARGUMENTS = re.compile(r"\b(arguments|parameters)\b")
 _LOOKS = re.compile(r"\s*\{\s*['\"\u2018\u2019\u201c\u201d]?(tool|name)\b")
 
 
@@ -87,9 +88,20 @@ def call_of(text: str) -> ToolCall | None:
 
 
 def looks_like_call(text: str) -> bool:
-    """Whether a text that is no call was meant to be one."""
-    head = text[:400]
-    return _LOOKS.match(head) is not None and any(word in head for word in (*_ARGUMENTS, "tool"))
+    """Whether a text that is no call was meant to be one: its first word is that of a tool, or it is broken JSON of a
+    name and arguments. Any other object is an answer."""
+    looks = _LOOKS.match(text)
+    if looks is None or looks[1] == "tool":
+        return looks is not None
+    return _HAS_ARGUMENTS.search(text[:400]) is not None and not _is_json(text)
+
+
+def _is_json(text: str) -> bool:
+    try:
+        msgspec.json.decode(text)
+    except (msgspec.MsgspecError, UnicodeEncodeError, RecursionError):
+        return False
+    return True
 
 
 # --- the forms that models were trained on ------------------------------------------------------------

@@ -228,10 +228,11 @@ def _blocks(text: str) -> Parsed:
     if bare.startswith("{") and (only := _call_or_none(bare)) is not None:
         return only
     calls: list[ToolCall] = []
-    first, last = len(text), 0
+    first, last, looked_at = len(text), 0, 0
     for block in blocks(text):
-        if calls and _RESULT.search(text, last, block.start):
+        if calls and _RESULT.search(text, looked_at, block.start):
             break
+        looked_at = block.end
         content = text[block.begin : block.close].strip()
         if (call := call_of(content)) is not None:
             calls.append(call)

@@ -83,7 +83,11 @@ def render(specs: Sequence[ToolSpec], style: Style = "react") -> str:
 def _described(spec: ToolSpec) -> str:
     """One tool in few words; with its whole schema where words are too few for it."""
     words = harmless(encodable(describe(spec)))
-    return f"{words}\n  JSON Schema of the arguments: {json_text(spec.parameters)}" if _is_nested(spec) else words
+    return (
+        f"{words}\n  JSON Schema of the arguments: {harmless(json_text(spec.parameters))}"
+        if _is_nested(spec)
+        else words
+    )
 
 
 _FLAT = {"string", "integer", "number", "boolean", "null"}
