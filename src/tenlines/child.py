@@ -20,7 +20,7 @@ from tenlines.core.limits import Left, Limits
 from tenlines.core.machine import Machine
 from tenlines.core.outcomes import bounded as shortened
 from tenlines.core.outcomes import not_executed
-from tenlines.core.result import RunResult, result_of
+from tenlines.core.result import RunResult
 from tenlines.core.state import OpenCall, Phase, State
 from tenlines.core.transcript import JsonObject, Message, Result, System, Text
 from tenlines.drivers import aio
@@ -187,15 +187,9 @@ class ChildTool:
         return self._agent._recording_in(self._caller.journal)
 
     async def _come_to_an_end(self, task: str, ctx: CallContext, control: Control) -> ChildEnd:
-        agent, run_id = self._at_work(), child_id(ctx.key)
-        try:
-            before = await in_thread(partial(_found, agent.journal, run_id))
-        except JournalError:
-            ctx.spent = None  # it may have spent: that stays set aside
-            raise
-        if before is not None and _is_over(before.state):
-            return self._told(before.state, result_of(before.state), ctx)
-        parts = await in_thread(partial(self._opened, agent, task, ctx, control, before))
+        parts = await in_thread(partial(self._opened, task, ctx, control))
+        if isinstance(parts, Machine):
+            return self._told(parts.state, parts.result(), ctx)
         try:
             result = await aio.drive(parts)
         except BaseException:
@@ -205,14 +199,22 @@ class ChildTool:
             raise JournalError(f"run {result.run_id}, which is the call {ctx.key}: {result.reason}")
         return self._told(parts.machine.state, result, ctx)
 
-    def _opened(self, agent: Agent, task: str, ctx: CallContext, control: Control, before: Machine | None) -> Parts:
-        """The run, as it begins or is taken up."""
+    def _opened(self, task: str, ctx: CallContext, control: Control) -> Parts | Machine:
+        """The run, as it begins or is taken up; or as it has ended."""
+        agent, run_id = self._at_work(), child_id(ctx.key)
+        try:
+            before = _found(agent.journal, run_id)
+        except JournalError:
+            ctx.spent = None  # it may have spent: that stays set aside
+            raise
+        if before is not None and _is_over(before.state):
+            return before
         own = agent.settings.limits if self._limits is None else self._limits
         given = Left() if ctx.allowance is None else ctx.allowance
         if before is not None:
             limits = bounded(own, _with_time_worked(given, before.state))
-            return agent._reopen(child_id(ctx.key), None if limits == before.state.limits else limits, control, None)
-        place = {"run_id": child_id(ctx.key), "parent": ctx.key, "traceparent": ctx.traceparent}
+            return agent._reopen(run_id, None if limits == before.state.limits else limits, control, None)
+        place = {"run_id": run_id, "parent": ctx.key, "traceparent": ctx.traceparent}
         history = self._history(ctx.key) if self._options["history"] else []
         return agent._begin(task or (None if history else task), history, bounded(own, given), control, place=place)
 

@@ -13,6 +13,7 @@ from crash_money import sum_of
 from driver_doubles import Way, asks, log_of, of, until, wait_for
 
 from tenlines import Agent, CallContext, Control, Limits, Reply, Settings, ToolCall, tool
+from tenlines.child import ChildTool
 from tenlines.core import events as ev
 from tenlines.core.effects import CallModel
 from tenlines.core.limits import Price, Spent
@@ -478,9 +479,14 @@ def test_a_provider_that_uses_more_than_was_reserved_leaves_less_for_the_calls_t
 COSTS = Price(input=100.0, output=400.0, cache_read=10.0, cache_write=125.0)
 
 
+@tool(read_only=True)
+async def look() -> str:  # a coroutine, so that no thread makes the order another one
+    """Sees."""
+    return "seen"
+
+
 def random_child(random: Random, journal: MemoryJournal) -> Agent:
     """One that takes some steps of any length and cost, up to what was reserved for each."""
-    moves = [random.choice(["call", "call", "say", "fail"]) for _ in range(8)]
 
     async def model(messages: list[Any], request: CallModel) -> Reply:
         for _ in range(random.randrange(5)):
@@ -488,17 +494,13 @@ def random_child(random: Random, journal: MemoryJournal) -> Agent:
         assert request.max_output_tokens is not None
         held, written = request.reserved.input_tokens, request.max_output_tokens
         usage = Usage(random.randint(1, held), random.randint(0, written), cache_write=random.choice([None, 0]))
-        move = moves[(request.step - 1) % len(moves)]
+        move = random.choice(["call", "call", "say", "fail"])
         if move == "fail":
             raise ValueError("a bug")
         return Reply("42", usage=usage) if move == "say" else Reply(calls=asks("look").calls, usage=usage)
 
-    async def look() -> str:  # a coroutine, so that no thread makes the order another one
-        """Sees."""
-        return "seen"
-
     settings = Settings(price=COSTS)
-    return Agent(FunctionModel(model), {"look": look}, settings=settings, journal=journal, name="child")
+    return Agent(FunctionModel(model), [look], settings=settings, journal=journal, name="child")
 
 
 def one_schedule(seed: int) -> tuple[Any, str]:
@@ -557,3 +559,52 @@ def test_ten_children_at_once_pass_no_limit_in_any_order(say: Callable[[str], No
     assert {"answered", "budget"} <= ends
     runs = sum(len(result.children.runs) for result, _ in found)
     say(f"200 schedules of ten calls with children: {runs:,} child runs, {', '.join(sorted(ends))}; no limit passed")
+
+
+# --- ten agents that are tools --------------------------------------------------------------------------
+
+
+def families(random: Random) -> list[ChildTool]:
+    """Agents as tools: whose calls run side by side or one after the other, with limits of their own or hardly any."""
+    child = random_child(random, MemoryJournal())
+    limits = (Limits(steps=3), Limits(steps=1), Limits(steps=3, dollars=0.02), Limits(steps=20, dollars=0.0))
+    return [child.as_tool("hire", limits=one, parallel=way) for one in limits for way in (True, True, False)]
+
+
+def one_family(random: Random, hired: ChildTool) -> tuple[Any, str]:
+    """Ten runs at once, each of which is a call; what came of it."""
+    journal = MemoryJournal()
+    asked = tuple(ToolCall(f"{n}", "hire", '{"task": "what?"}') for n in range(10))
+
+    async def model(messages: list[Any], request: CallModel) -> Reply:
+        assert request.max_output_tokens is not None
+        usage = Usage(random.randint(1, request.reserved.input_tokens), random.randint(0, request.max_output_tokens))
+        return Reply("" if request.step == 1 else "done", asked if request.step == 1 else (), usage=usage)
+
+    settings = Settings(price=COSTS, max_parallel=random.choice([1, 3, 8, 10]), max_output_tokens=50)
+    agent = Agent(FunctionModel(model), [hired], settings=settings, journal=journal)
+    own = Limits(dollars=random.choice([0.2, 0.5, 2.0]), steps=random.choice([8, 12, 40]))
+    result = asyncio.run(agent.run("go", limits=own, raise_on_stop=False))
+    sums, wrong = sum_of([*journal.read(result.run_id)])
+    runs = [fold(journal.read(run)).state.account for run in result.children.runs]
+    if sum(one.dollars for one in runs) != pytest.approx(sums.children["dollars"]):
+        wrong.append("the runs did not cost what the calls were charged with")
+    if any(sums.held.values()):
+        wrong.append(f"{sums.held} stays held")
+    if len(journal.runs()) != 1 + len(set(result.children.runs)):
+        wrong.append(f"{len(journal.runs())} runs for {len(result.calls)} calls")
+    return result, "; ".join(wrong)
+
+
+@pytest.mark.slow
+def test_ten_agents_that_are_tools_pass_no_limit_in_any_of_a_thousand_orders(say: Callable[[str], None]) -> None:
+    random = Random(5)
+    tools = families(random)
+    found = [one_family(random, random.choice(tools)) for _ in range(1_000)]
+    assert [wrong for _, wrong in found if wrong] == []
+    ends = {result.status for result, _ in found}
+    assert {"answered", "budget"} <= ends
+    children = [record.child.status for result, _ in found for record in result.calls if record.child is not None]
+    assert {"answered", "max_steps", "budget", "model_error"} <= set(children)
+    runs = sum(len(result.children.runs) for result, _ in found)
+    say(f"1,000 schedules of ten agents as tools: {runs:,} child runs, {', '.join(sorted(ends))}; no limit passed")
