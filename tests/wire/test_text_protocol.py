@@ -265,6 +265,14 @@ def test_words_are_too_few_for_a_nested_schema() -> None:
     assert f"JSON Schema of the arguments: {json.dumps(DEEP.parameters)}" in render((DEEP,))
 
 
+@pytest.mark.parametrize("style", STYLES)
+def test_where_a_tool_takes_the_answer_the_model_is_told_so(style: Style) -> None:
+    finish = ToolSpec("finish", "The answer.", GET.parameters, final=True, answer=True)
+    assert "Final Answer" not in render((GET, finish), style)
+    assert "give it by calling finish" in render((GET, finish), style)
+    assert "finish" not in render(TOOLS, style)
+
+
 def test_what_is_kept_beside_a_message_goes_with_it() -> None:
     thinking = (Opaque("anthropic", "claude", {"type": "thinking"}),)
     message = sent([user("x"), Assistant("", CALL.calls, thinking, rebased=True)])[2]

@@ -42,10 +42,7 @@ Thought: what you have to find out next
 Action: the name of one tool
 Action Input: its arguments, as one JSON object on one line
 
-Then stop. You are told the result as an Observation; never write an Observation yourself. When the observations \
-answer the question in full, write:
-Thought: what you know
-Final Answer: the answer
+Then stop. You are told the result as an Observation; never write an Observation yourself. {end}
 
 {advice}"""
 
@@ -57,10 +54,19 @@ To use a tool, write a code block and stop:
 ```json
 {{"tool": NAME, "arguments": {{...}}}}
 ```
-You are then told its result; never write a result yourself. When the results answer the question in full, write the \
-answer as plain text, without such a block.
+You are then told its result; never write a result yourself. {end}
 
 {advice}"""
+
+_END: dict[Style, str] = {
+    "react": """\
+When the observations answer the question in full, write:
+Thought: what you know
+Final Answer: the answer""",
+    "json": """\
+When the results answer the question in full, write the answer as plain text, without such a block.""",
+}
+_END_BY_TOOL = "When you know the full answer, give it by calling {name}: its arguments are the answer."
 
 _ADVICE = """\
 Use a tool for every fact that you do not have; never invent a value. When a result gives an id that another tool \
@@ -77,7 +83,9 @@ STOPS: dict[Style, tuple[str, ...]] = {"react": ("\nObservation:", "\nObservatio
 def render(specs: Sequence[ToolSpec], style: Style = "react") -> str:
     """The standing instructions: the tools, and the form of a call. The same tools always give the same text."""
     form = _REACT if style == "react" else _JSON
-    return form.format(tools="\n".join(map(_described, specs)), advice=_ADVICE)
+    takes_answer = next((spec.name for spec in specs if spec.answer), "")
+    end = _END_BY_TOOL.format(name=takes_answer) if takes_answer else _END[style]
+    return form.format(tools="\n".join(map(_described, specs)), end=end, advice=_ADVICE)
 
 
 def _described(spec: ToolSpec) -> str:
