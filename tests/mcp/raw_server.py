@@ -34,6 +34,7 @@ TOOLS: list[dict[str, Any]] = [
     {"name": "no_result", "inputSchema": {"type": "object"}},
     {"name": "error", "inputSchema": {"type": "object"}},
     {"name": "many", "inputSchema": {"type": "object"}},
+    {"name": "environment", "inputSchema": {"type": "object"}},
     {"name": "slowly", "inputSchema": {"type": "object"}},
     {"name": "wrong", "inputSchema": {"type": "object", "properties": {"a": {"type": "no such type"}}}},
     {"name": "huge", "inputSchema": {"type": "object", "properties": {"a": {"enum": ["x" * 200_000]}}}},
@@ -95,6 +96,8 @@ def call_badly(number: Any, name: str) -> None:
             send({"id": number, "error": {"code": -32000, "message": "no \x1b[31msuch\u202e thing"}})
         case "many":
             answer(number, "row\u202e\x1b[2J\n" * 150_000)
+        case "environment":
+            answer(number, " ".join(os.environ))
         case "slowly":
             threading.Timer(0.3, answer, (number, "slow")).start()
         case _:

@@ -56,7 +56,7 @@ def test_a_server_that_never_answers_is_given_up_in_time(raw: Raw) -> None:
 
 def test_a_list_that_breaks_the_protocol_is_named(raw: Raw) -> None:
     said = why_not(raw("no-list"))
-    assert "could not be used (what it sent is not MCP: tools.15.inputSchema.type: Input should be 'object')" in said
+    assert "could not be used (what it sent is not MCP: tools.16.inputSchema.type: Input should be 'object')" in said
 
 
 def test_an_address_where_nobody_is_is_named() -> None:
@@ -67,6 +67,11 @@ def test_a_server_that_was_killed_between_calls_is_started_again(raw: Raw) -> No
     servers = raw()
     [first] = results(run_calls(servers, ("pid", {})))
     os.kill(int(first.text), signal.SIGKILL)
+    connection = servers._links[0]._connection
+    assert connection is not None
+    until = time.monotonic() + 5
+    while not connection.is_over and time.monotonic() < until:
+        time.sleep(0.01)  # a call before that is noticed would be in doubt
     [second] = results(run_calls(servers, ("pid", {})))
     assert second.outcome == "ok"
     assert second.text != first.text
@@ -149,3 +154,12 @@ def test_a_program_that_forks_has_two_servers(tmp_path: Path) -> None:
     assert first != second
     assert not psutil.pid_exists(int(first))
     assert not psutil.pid_exists(int(second))
+
+
+def test_a_server_gets_no_keys_of_ours(raw: Raw, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_API_KEY", "HTTPS_PROXY", "UV_INDEX_URL", "AWS_PROFILE"):
+        monkeypatch.setenv(name, "x")
+    [got] = results(run_calls(raw(env={"MINE": "y"}), ("environment", {})))
+    names = set(got.text.split())
+    assert {"PATH", "HTTPS_PROXY", "UV_INDEX_URL", "MINE"} <= names
+    assert not names & {"OPENAI_API_KEY", "AWS_PROFILE", "TENLINES_JOURNAL"}

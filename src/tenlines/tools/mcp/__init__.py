@@ -41,7 +41,8 @@ def mcp(
             servers as other clients have them, or the contents of one.
         trust: Believe what the servers say of their tools: that one only reads, or can be repeated. Without it each
             call may take effect once, and is never repeated by itself.
-        env: Environment variables for the commands. They get PATH, HOME and a few more besides, and nothing else.
+        env: Environment variables for the commands. Of this process's own they get what programs need to run (PATH,
+            HOME, proxies, ...), and no keys.
         headers: HTTP headers for the addresses.
         cwd: The folder for the commands.
         timeout_s: Seconds that a call may take; None for no end.

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import re
 import sys
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -42,6 +43,10 @@ LARGEST_EVENT = 32_000_000
 _CONNECT_S = 20.0
 _END_S = 6.0
 _GATEWAY = range(500, 600)
+_INHERITED = re.compile(
+    r"(?i:https?_proxy|all_proxy|no_proxy)|SSL_CERT_(FILE|DIR)|REQUESTS_CA_BUNDLE|CURL_CA_BUNDLE|NODE_EXTRA_CA_CERTS"
+    r"|LANG|LC_\w+|TZ|TMPDIR|XDG_\w+|UV_\w+|PIP_\w+|(?i:npm_config_\w+)"
+)
 _CLOSED = "Connection closed"
 _SESSION_OVER = "Session terminated"
 _NO_ANSWER = ("SSE stream", "Server returned an error response")
@@ -206,7 +211,11 @@ class Connection:
         program, *args = server.command
         # what is no UTF-8 is the server's mistake, and no reason to lose it
         parameters = StdioServerParameters(
-            command=program, args=args, env=server.env, cwd=server.cwd or None, encoding_error_handler="replace"
+            command=program,
+            args=args,
+            env={**_inherited(), **server.env},
+            cwd=server.cwd or None,
+            encoding_error_handler="replace",
         )
         return stdio_client(parameters, self._errors.open())
 
@@ -348,6 +357,12 @@ def require_sdk() -> None:
         logger = logging.getLogger(name)
         if not logger.handlers:
             logger.addHandler(logging.NullHandler())
+
+
+def _inherited() -> dict[str, str]:
+    """What a server gets of our environment beside what the SDK gives it: how to reach the network, where to keep
+    things, how its installer is set up. No keys of anything."""
+    return {name: value for name, value in os.environ.items() if _INHERITED.fullmatch(name)}
 
 
 def _version() -> str:

@@ -34,7 +34,7 @@ class Server(msgspec.Struct, frozen=True):
         name: What it is called here, and what stands before names that clash.
         command: The program and its arguments; empty for an address.
         url: The address of its endpoint.
-        env: Environment variables that it is given besides a few harmless ones (PATH, HOME, ...).
+        env: Environment variables that it is given besides those that programs need (PATH, HOME, ...).
         cwd: The folder that it works in.
         headers: HTTP headers of every request.
         trust: Whether what it says of its tools (`readOnlyHint`, `idempotentHint`) is believed.
