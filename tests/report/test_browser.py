@@ -319,6 +319,10 @@ def test_the_keys_are_told(open_tab: Callable[..., Tab], one: str) -> None:
     tab.at("#help button").click()
     tab.at("#chart-tokens-data > summary").click()
     assert tab.at("#chart-tokens-data table").is_visible()
+    tab.at("#chart-tokens-data a").nth(6).press("Enter")
+    assert tab.in_view("#step-7")
+    tab.at('#chart-dollars g[data-go="step-9"]').click()
+    assert tab.in_view("#step-9")
     tab.press("Tab")
     assert tab.faults == []
 

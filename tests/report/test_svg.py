@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tenlines.report import svg
-from tenlines.report.svg import Box, Frame, Lane, Part
+from tenlines.report.svg import Box, Frame, Label, Lane, Part
 from tenlines.trace.text import clean
 
 NUMBERS = st.floats(0, 1e12)
@@ -47,7 +47,7 @@ def test_numbers_are_short() -> None:
 def test_bars_are_inside_the_drawing(values: list[tuple[float, float]], text: str) -> None:
     parts = [Part(clean(text), "s1", [one for one, _ in values]), Part("b", "s2", [two for _, two in values])]
     frame = Frame(max(map(sum, values)), 0, len(values), [(0.5, clean(text))])
-    drawing = svg.bars(clean(text), clean(text), parts, frame, [clean(text)] * len(values))
+    drawing = svg.bars(clean(text), clean(text), parts, frame, [Label(clean(text))] * len(values))
     for rect in ET.fromstring(drawing).iter("rect"):
         left, top, width, height = (float(rect.attrib[name]) for name in ("x", "y", "width", "height"))
         assert left >= svg.LEFT - 0.1

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from tenlines.report import svg
 from tenlines.report.heads import money
-from tenlines.report.lanes import timeline
+from tenlines.report.lanes import goes_to, timeline
 from tenlines.report.model import RunView, Series
-from tenlines.report.svg import Frame, Part
+from tenlines.report.svg import Frame, Label, Part
 from tenlines.trace import words
 
 
@@ -32,6 +32,8 @@ class Chart(NamedTuple):
     legend: Sequence[Legend]
     headings: Sequence[str]
     rows: Sequence[Sequence[str]]
+    links: Sequence[str] = ()
+    """Of each row: the element that tells more."""
     is_wide: bool = False
 
 
@@ -46,10 +48,10 @@ def _charts(series: Series, before: str) -> Iterable[Chart]:
         yield _timeline(series, before)
     inputs = [point.input or 0 for point in series.points]
     if any(inputs):
-        yield _tokens(series)
+        yield _tokens(series, before)
         yield _sums(series)
     if any(point.dollars for point in series.points):
-        yield _dollars(series)
+        yield _dollars(series, before)
     known = _known(series.costs)
     if any(known):
         yield _costs(series, known)
@@ -64,10 +66,11 @@ def _timeline(series: Series, before: str) -> Chart:
     rows = [
         (span.place, span.name, words.duration(span.start), words.duration(span.end - span.start)) for span in longest
     ]
+    links = [goes_to(span, before) for span in longest]
     legend = [Legend("model", "the model"), Legend("good", "call"), Legend("bad", "call that did not come back ok")]
     note = "Calls that ran side by side have lanes of their own." + drawn.note
     headings = ("place", "what", "began after", "took")
-    return Chart("chart-time", "Time line", note, drawn.drawing, legend, headings, rows, is_wide=True)
+    return Chart("chart-time", "Time line", note, drawn.drawing, legend, headings, rows, links, is_wide=True)
 
 
 _LISTED = 20
@@ -75,14 +78,14 @@ _LISTED = 20
 # --- steps ------------------------------------------------------------------------------------------------
 
 
-def _tokens(series: Series) -> Chart:
+def _tokens(series: Series, before: str) -> Chart:
     groups = svg.bins(len(series.points))
     cached = _means(groups, [min(one.cached or 0, one.input or 0) for one in series.points])
     new = _means(groups, [(one.input or 0) - min(one.cached or 0, one.input or 0) for one in series.points])
     output = _means(groups, [one.output or 0 for one in series.points])
     parts = [Part("cached", "s2", cached), Part("new", "s1", new), Part("out", "s3", output)]
     highest = max(map(sum, zip(cached, new, output, strict=True)))
-    labels = _labels(series, groups)
+    labels = _labels(series, groups, before)
     taken, share = sum(one.input or 0 for one in series.points), sum(one.cached or 0 for one in series.points)
     text = f"{taken:,} tokens of input over {words.count(len(series.points), 'step')}, {share:,} of them cached"
     frame = Frame(highest, 0, len(groups), _bar_marks(series, groups))
@@ -94,13 +97,14 @@ def _tokens(series: Series) -> Chart:
         [Legend("s2", "in, cached"), Legend("s1", "in, not cached"), Legend("s3", "out")],
         ("step", "in, cached", "in, not cached", "out"),
         _rows(labels, (cached, new, output), "{:,.0f}".format),
+        [label.goes_to for label in labels],
     )
 
 
-def _dollars(series: Series) -> Chart:
+def _dollars(series: Series, before: str) -> Chart:
     groups = svg.bins(len(series.points))
     spent = _means(groups, [one.dollars or 0.0 for one in series.points])
-    labels = _labels(series, groups)
+    labels = _labels(series, groups, before)
     text = f"{money(sum(one.dollars or 0.0 for one in series.points))} over {words.count(len(series.points), 'step')}"
     frame = Frame(max(spent), 0, len(groups), _bar_marks(series, groups))
     return Chart(
@@ -111,6 +115,7 @@ def _dollars(series: Series) -> Chart:
         (),
         ("step", "dollars"),
         _rows(labels, (spent,), money),
+        [label.goes_to for label in labels],
     )
 
 
@@ -170,9 +175,12 @@ def _means(groups: Sequence[range], values: Sequence[float]) -> list[float]:
     return [sum(values[at] for at in group) / len(group) for group in groups]
 
 
-def _labels(series: Series, groups: Sequence[range]) -> list[str]:
+def _labels(series: Series, groups: Sequence[range], before: str) -> list[Label]:
     named = [(series.points[group[0]].step, series.points[group[-1]].step) for group in groups]
-    return [f"step {first:,}" if first == last else f"steps {first:,} to {last:,}" for first, last in named]
+    return [
+        Label(f"step {first:,}" if first == last else f"steps {first:,} to {last:,}", f"{before}step-{first}")
+        for first, last in named
+    ]
 
 
 def _bar_marks(series: Series, groups: Sequence[range]) -> list[tuple[float, str]]:
@@ -194,6 +202,6 @@ def _binned(groups: Sequence[range]) -> str:
 
 
 def _rows(
-    labels: Sequence[str], columns: Sequence[Sequence[float]], say: Callable[[float], str]
+    labels: Sequence[Label], columns: Sequence[Sequence[float]], say: Callable[[float], str]
 ) -> list[tuple[str, ...]]:
-    return [(name, *(say(column[at]) for column in columns)) for at, name in enumerate(labels)]
+    return [(label.text, *(say(column[at]) for column in columns)) for at, label in enumerate(labels)]

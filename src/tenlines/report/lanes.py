@@ -121,7 +121,7 @@ def _merged(spans: Sequence[Span], scale: Scale, gap: float, before: str) -> lis
             told = f"{last.told.split(' (and')[0]} (and {counts[-1]:,} more)"
             boxes[-1] = last._replace(end=max(end, last.end), style=worse, told=told)
         else:
-            boxes.append(Box(start, end, style, _told(span), _goes_to(span, before)))
+            boxes.append(Box(start, end, style, _told(span), goes_to(span, before)))
             counts.append(0)
     return boxes
 
@@ -134,7 +134,8 @@ def _told(span: Span) -> str:
     return f"{what}: {words.duration(span.end - span.start)}, {words.duration(span.start)} after the beginning"
 
 
-def _goes_to(span: Span, before: str) -> str:
+def goes_to(span: Span, before: str) -> str:
+    """The element of the step or the call."""
     kind = "step" if span.kind == "model" else "call"
     return f"{before}{kind}-{span.place.replace('.', '-')}"
 

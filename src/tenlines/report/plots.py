@@ -11,7 +11,7 @@ from tenlines.report.charts import Chart, Legend, dollars
 from tenlines.report.heads import money
 from tenlines.report.model import Head, Tone
 from tenlines.report.starts import when
-from tenlines.report.svg import Frame, Part
+from tenlines.report.svg import Frame, Label, Part
 from tenlines.trace import words
 from tenlines.trace.text import one_line
 
@@ -111,7 +111,7 @@ def _histogram(metric: _Metric, heads: Sequence[Head]) -> Chart | None:
     tallest = max(map(sum, zip(*(part.values for part in parts), strict=True)))
     every = max(1, math.ceil(count / 6))
     marks = [(float(at), metric.axis(at * width)) for at in range(0, count + 1, every)]
-    labels = [f"{metric.say(at * width)} to below {metric.say((at + 1) * width)}" for at in range(count)]
+    labels = [Label(f"{metric.say(at * width)} to below {metric.say((at + 1) * width)}") for at in range(count)]
     middle = _quantile(sorted(value for _, value in known), 0.5)
     text = f"{words.count(len(known), 'run')}, half of them up to {metric.say(middle)}, the most {metric.say(highest)}"
     drawing = svg.bars(metric.title, text, parts, Frame(tallest, 0, count, marks), labels, _runs)

@@ -65,6 +65,14 @@ class Lane(NamedTuple):
     boxes: Sequence[Box]
 
 
+class Label(NamedTuple):
+    """What a bar stands for."""
+
+    text: str
+    goes_to: str = ""
+    """The element that tells more."""
+
+
 class Part(NamedTuple):
     """One part of all bars, or one line."""
 
@@ -111,12 +119,12 @@ def svg(title: str, text: str, frame: Frame, body: Iterable[str]) -> str:
     )
 
 
-def bars(title: str, text: str, parts: Sequence[Part], frame: Frame, labels: Sequence[str], say: Say = short) -> str:
+def bars(title: str, text: str, parts: Sequence[Part], frame: Frame, labels: Sequence[Label], say: Say = short) -> str:
     """Stacked bars, one for each label; the label is told where somebody points at the bar."""
     room = (frame.right - LEFT) / max(1, len(labels))
     width = max(0.75, min(40.0, room - min(2.0, room * 0.2)))
     body = [_axes(frame, say)]
-    for at, name in enumerate(labels):
+    for at, (name, goes_to) in enumerate(labels):
         left, below, pieces = LEFT + room * at + (room - width) / 2, 0.0, []
         there = [part for part in parts if part.values[at] > 0]
         for part in there:
@@ -125,7 +133,7 @@ def bars(title: str, text: str, parts: Sequence[Part], frame: Frame, labels: Seq
             below += part.values[at]
         told = ", ".join(f"{part.name} {say(part.values[at])}" for part in there)
         if there:
-            body.append(f"<g><title>{escape(f'{name}: {told}')}</title>{''.join(pieces)}</g>")
+            body.append(_group(f"{name}: {told}", goes_to, "".join(pieces)))
     return svg(title, text, frame, body)
 
 
@@ -144,10 +152,15 @@ def lanes(title: str, text: str, rows: Sequence[Lane], frame: Frame) -> str:
         body.append(label(LEFT - 8, top + room / 2 + 4, lane.name, "end"))
         for box in lane.boxes:
             left, right = frame.x(box.start), frame.x(box.end)
-            goes = f' data-go="{escape(box.goes_to)}"' if box.goes_to else ""
             piece = _rect(box.style, left, top + 3, max(1.0, right - left), room - 6)
-            body.append(f"<g{goes}><title>{escape(box.told)}</title>{piece}</g>")
+            body.append(_group(box.told, box.goes_to, piece))
     return svg(title, text, frame, body)
+
+
+def _group(told: str, goes_to: str, pieces: str) -> str:
+    """Something that says what it is where somebody points at it, and leads to more."""
+    goes = f' data-go="{escape(goes_to)}"' if goes_to else ""
+    return f"<g{goes}><title>{escape(told)}</title>{pieces}</g>"
 
 
 def _line(part: Part, frame: Frame) -> str:
