@@ -94,7 +94,7 @@ def test_the_times_are_those_of_the_log() -> None:
 def test_the_sdk_keeps_what_the_table_says_of_any_log() -> None:
     """For every kind of event: the in-memory exporter has the span or the mark, with the names of the vintage."""
     kept = Kept()
-    for number, log in enumerate(random_logs(40)):
+    for number, log in enumerate(random_logs(25)):
         journal, vintage, start = MemoryJournal(), VINTAGES[number % 2], log[0]
         assert isinstance(start, ev.RunStarted)
         run_id = start.run_id
@@ -121,7 +121,7 @@ def test_the_sdk_keeps_what_the_table_says_of_any_log() -> None:
 def test_whoever_had_a_run_when_has_made_the_spans_that_its_journal_gives() -> None:
     """Each owner watches his part of a random log, in a process of his own. What a crash left open, nobody sent."""
     both = missing = 0
-    for log in random_logs(40):
+    for log in random_logs(25):
         kept, start = Kept(), log[0]
         tracing = Tracing(tracer_provider=kept.tracers)
         watching: Any = None
@@ -142,8 +142,8 @@ def test_whoever_had_a_run_when_has_made_the_spans_that_its_journal_gives() -> N
         interrupted = {one for one in past if (one.attributes or {}).get("error.type") == "interrupted"}
         assert unsent <= ids(interrupted)
         both, missing = both + len(watched), missing + len(unsent)
-    assert both > 800
-    assert missing > 50
+    assert both > 500
+    assert missing > 30
 
 
 def test_a_log_that_is_no_log_is_refused() -> None:
