@@ -385,6 +385,8 @@ def test_other_markup_stays() -> None:
         ("json", 'I look.\n```json\n{"tool": "a", "arguments": {}}\n```\nmore', "I look.", ""),
         ("json", 'Use\n```json\n{"x": 1}\n```\nso.', 'Use\n```json\n{"x": 1}\n```\nso.', ""),
         ("json", "Action: a\nAction Input: {}", "Action: a\nAction Input: {}", ""),
+        ("json", '```json\n{"name": "a", "arguments": {}}\n```', "", ""),
+        ("json", '{"name": "a", "parameters": {}, "x": 1}', '{"name": "a", "parameters": {}, "x": 1}', ""),
     ],
 )
 def test_only_words_for_eyes_are_shown(style: Style, reply: str, text: str, thought: str) -> None:

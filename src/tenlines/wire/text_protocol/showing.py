@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 
 from tenlines.wire.format import Piece
-from tenlines.wire.text_protocol.calls import looks_like_call
-from tenlines.wire.text_protocol.labels import Kind, kind_of_line
+from tenlines.wire.text_protocol.calls import call_of, looks_like_call
+from tenlines.wire.text_protocol.labels import Kind, blocks, kind_of_line
 from tenlines.wire.text_protocol.reading import ENDS, Style
 
 HELD = 48
@@ -78,9 +78,13 @@ class Shown:
         if fence := _FENCE.match(line):
             self._turn_fence(line, fence[1])
             return
+        if self._fence and self._block is not None and len(self._block) == 1 and kind_of_line(line):
+            self._fence = ""  # the whole reply stands in a block
         label = None if self._fence else kind_of_line(line)
         if label is not None and (self._style == "react" or label[0] == "native"):
             line = self._turn(label[0], line, label[1])
+            opens = _FENCE.match(line)  # a block that begins on the label's line
+            self._fence = opens[1] if opens else ""
         elif self._kind == "" and not self._has_shown and self._block is None and line.lstrip().startswith("{"):
             self._block = []
         self._say(line)
@@ -93,7 +97,7 @@ class Shown:
         self._is_over = self._kind == "final" or kind == "observation"
         if self._has_shown and kind in ("thought", "final"):
             self._blanks = "\n"
-        self._kind = kind
+        self._kind, self._block = kind, None
         return line[begin:]
 
     def _turn_fence(self, line: str, marks: str) -> None:
@@ -113,8 +117,9 @@ class Shown:
     def _end_block(self) -> None:
         """A call ends what is shown; anything else is shown now."""
         whole, self._block = "".join(self._block or ()), None
-        inner = whole.partition("\n")[2] if _FENCE.match(whole.partition("\n")[0]) else whole
-        self._is_over = looks_like_call(inner)
+        block = next(blocks(whole), None)
+        inner = (whole if block is None else whole[block.begin : block.close]).strip()
+        self._is_over = call_of(inner) is not None or looks_like_call(inner)
         self._say(whole)
 
     def _say(self, text: str) -> None:
