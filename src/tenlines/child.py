@@ -235,7 +235,9 @@ class ChildTool:
 
 def under(one: ToolPort, caller: Agent) -> ToolPort:
     """A tool in the hands of the agent that has it."""
-    return one.under(caller) if isinstance(one, ChildTool) else one
+    put = getattr(one, "under", None) if one.spec.child else None
+    made: ToolPort = one if put is None else put(caller)
+    return made
 
 
 def _found(journal: Journal, run_id: str) -> Machine | None:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from tenlines.child import under
 from tenlines.errors import ConfigError
 from tenlines.ports import Ask, Deny, GuardedCall, ToolPort, Verdict
+
+if TYPE_CHECKING:
+    from tenlines.agent import Agent
 
 AS_BEFORE = Ask("the run was started so that this tool needs leave")
 
@@ -26,6 +30,10 @@ class Guarded:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._tool, name)
+
+    def under(self, caller: Agent) -> Guarded:
+        """The same, where the tool is an agent."""
+        return Guarded(under(self._tool, caller), self._verdict)
 
     def permit(self, call: GuardedCall) -> Verdict:
         """What is said of every call."""

@@ -171,7 +171,7 @@ def load_tools(path: str | Path) -> list[ToolPort]:
     module = import_file(path)
     values = list(vars(module).items())
     found = [made for _, value in values if (made := _made(value)) is not None]
-    own = [one for one in found if isinstance(one, ForeignTool) or one.__module__ == module.__name__] or found
+    own = [one for one in found if not isinstance(one, Tool) or one.__module__ == module.__name__] or found
     if not own:
         own = [tool(value) for name, value in values if _is_own_function(module, name, value)]
     if not own:
@@ -185,11 +185,17 @@ def load_tools(path: str | Path) -> list[ToolPort]:
     return ports
 
 
-def _made(value: Any) -> Tool[..., Any] | ForeignTool | None:
-    """A value of a file that is a tool."""
-    if isinstance(value, Tool | ForeignTool):
+def _made(value: Any) -> Any:
+    """A value of a file that is a tool, or None."""
+    if isinstance(value, Tool | ForeignTool) or _is_agent(value):
         return value
     return as_tool(value) if is_langchain(value) else None
+
+
+def _is_agent(value: Any) -> bool:
+    """Whether it is an agent that is a tool (`Agent.as_tool`)."""
+    spec = None if isinstance(value, type | Tool) else getattr(value, "spec", None)
+    return isinstance(spec, ToolSpec) and spec.child
 
 
 def _is_own_function(module: types.ModuleType, name: str, value: Any) -> bool:

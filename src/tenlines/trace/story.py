@@ -12,6 +12,7 @@ from typing import Literal, TypeAlias
 
 from tenlines.core import events as ev
 from tenlines.core import metering
+from tenlines.core.children import child_id
 from tenlines.core.machine import Machine
 from tenlines.core.result import RunResult
 from tenlines.core.transcript import File, Image, Json, Note, Part, Reply, Text, User
@@ -47,6 +48,8 @@ class CallView:
     late: str = ""
     waits: bool = False
     """Somebody's decision is missing."""
+    child: str = ""
+    """The run that it is, where its tool is an agent (`Agent.as_tool`)."""
     notes: list[str] = field(default_factory=list)
     """Who was asked about it and what was said; what its tool knew after a crash; that it was undone."""
 
@@ -167,9 +170,8 @@ class Story:
                 self.start, self._messages, self.owner = event, len(event.messages), event.owner
             case ev.StepStarted() | ev.ModelReplied():
                 self._note_step(event)
-            case ev.CallStarted(step=step, position=position, at=at):
-                self._calls[step, position].started_at = at
-                self._calls[step, position].waits = False
+            case ev.CallStarted():
+                self._note_start(event)
             case ev.CallReturned() | ev.CallFailed() | ev.CallTimedOut() | ev.CallAbandoned():
                 self._note_result(event)
             case ev.LateResultArrived(step=step, position=position):
@@ -202,6 +204,14 @@ class Story:
             view = CallView(event.step, position, asked.name, asked.arguments, event.at)
             step.calls.append(view)
             self._calls[event.step, position] = view
+
+    def _note_start(self, event: ev.CallStarted) -> None:
+        view, exchange = self._calls[event.step, event.position], self.machine.state.exchange
+        view.started_at, view.waits = event.at, False
+        spec = None if exchange is None else exchange.calls[event.position].spec
+        if spec is not None and spec.child and not view.child:
+            view.child = child_id(event.key)
+            view.notes.append(f"its run is {view.child}")
 
     def _note_result(self, event: ev.CallReturned | ev.CallFailed | ev.CallTimedOut | ev.CallAbandoned) -> None:
         view = self._calls[event.step, event.position]
