@@ -291,7 +291,7 @@ def test_errors_while_it_runs_do_not_show_the_password(
     journal: PostgresJournal, postgres_address: str, proxy: CuttingProxy
 ) -> None:
     with psycopg.connect(postgres_address, autocommit=True) as connection:
-        connection.execute("DROP TABLE tenlines_runs")
+        connection.execute("DROP TABLE tenlines_runs CASCADE")
     with pytest.raises(JournalError, match="somebody removed its tables: open the journal again") as caught:
         put(journal, "r1", start("r1"))
     assert PASSWORD not in f"{caught.value!r} {caught.value.__cause__!r} {journal._link.label}"
