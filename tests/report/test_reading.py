@@ -90,7 +90,7 @@ def test_a_call_whose_run_waits_says_for_what() -> None:
     waiting = (ev.WaitingCall("inner", "2.1", "pay"),)
     run.tell(ev.ChildPaused, step=1, position=0, run_id="under", waiting=waiting)
     call = calls(read_run(run.log))["call-1-1"]
-    assert (call.standing, call.notes) == ("waits", ("its run under waits for a decision: pay (2.1 of run inner)",))
+    assert (call.standing, call.notes[-1]) == ("waits", "its run under waits for a decision: pay (2.1 of run inner)")
 
 
 def test_a_step_that_is_asked_for_again_after_a_crash_is_another_item() -> None:
