@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from mcp import Client, StdioServerParameters
 from mcp_world import RAW, Model, results, run_calls
 
-from mcp import Client, StdioServerParameters
 from tenlines.core.events import CancelRequested, RunEnded
 from tenlines.journal import open_journal
 from tenlines.tools.mcp import mcp

@@ -156,7 +156,7 @@ def test_what_dies_twice_is_given_up(raw: Raw, tmp_path: Path, monkeypatch: pyte
         run_calls(servers, ("die_reading", {"file": str(file)}), ("die_repeatable", {"file": str(file)}))
     )
     assert (reading.outcome, repeatable.outcome) == ("tool_error", "in_doubt")
-    assert "It only reads, so nothing was changed." in reading.text
+    assert "it only reads, so nothing was changed." in reading.text
     assert len(file.read_text().splitlines()) == 4
 
 

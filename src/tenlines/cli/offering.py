@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 ANSWERED_S = 10.0
 """Seconds that a run has to close its log after the client gave it up."""
-_NO_KEY = "mcp:1:0"
 
 
 class Offer(NamedTuple):
@@ -193,6 +192,7 @@ class Progress:
 
 async def _call(offer: Offer, tool: ToolPort, arguments: JsonObject) -> CallToolResult:
     """Call one of the agent's tools, outside of any run. It is checked, bounded and given up as in one."""
+    from tenlines.agent import new_run_id
     from tenlines.drivers.drafts import attempt
     from tenlines.drivers.threads import in_thread
     from tenlines.ports import CallContext, Invalid
@@ -200,7 +200,7 @@ async def _call(offer: Offer, tool: ToolPort, arguments: JsonObject) -> CallTool
     bound, lasts, name = tool.check(arguments), tool.spec.timeout_s, tool.spec.name
     if isinstance(bound, Invalid):
         return _failed(bound.text)
-    ctx = CallContext(_NO_KEY, name, None if lasts is None else offer.now() + lasts)
+    ctx = CallContext(f"{new_run_id()}:1:0", name, None if lasts is None else offer.now() + lasts)
     try:
         async with asyncio.timeout(lasts):
             end = await in_thread(partial(attempt, _whole, tool, bound, ctx))

@@ -25,9 +25,8 @@ from tenlines.tools.mcp.servers import Server
 from tenlines.tools.mcp.texts import seen
 
 if TYPE_CHECKING:
-    from mcp_types import Prompt, Tool
-
     from mcp import Client, MCPError
+    from mcp_types import Prompt, Tool
 
 T = TypeVar("T")
 Ask: TypeAlias = "Callable[[Client], Awaitable[T]]"
@@ -54,7 +53,7 @@ _NO_ANSWER = ("SSE stream", "Server returned an error response")
 
 
 class Unreachable(Exception):
-    """A server cannot be had: nothing was sent to it."""
+    """A server cannot be had: nothing was sent to it. The text is what stands behind the name of the server."""
 
 
 class McpError(Exception):
@@ -62,7 +61,7 @@ class McpError(Exception):
 
 
 class Lost(Exception):
-    """The connection ended before the answer.
+    """The connection ended before the answer. The text is what stands behind the name of the server.
 
     Attributes:
         sent: Whether the server may have heard what was asked.
@@ -140,7 +139,7 @@ class Connection:
         try:
             self.listing = await self.ask(_listing)
         except (McpError, ValidationError) as error:
-            raise Unreachable(f"{self._server.title} does not list its tools any more ({_words(error)})") from error
+            raise Unreachable(f"does not list its tools any more ({_words(error)})") from error
 
     async def ask(self, what: Ask[T]) -> T:
         """Ask something.
@@ -184,9 +183,8 @@ class Connection:
                 ready.exception()  # it may be that nobody waits any more
 
     async def _opened(self, stack: AsyncExitStack) -> Client:
-        from mcp_types import Implementation
-
         from mcp import Client
+        from mcp_types import Implementation
 
         client = Client(
             _watched(self._transport(), self._over),
@@ -200,10 +198,9 @@ class Connection:
             self._errors.started()
 
     def _transport(self) -> Any:
+        from mcp import StdioServerParameters
         from mcp.client.stdio import stdio_client
         from mcp.client.streamable_http import streamable_http_client
-
-        from mcp import StdioServerParameters
 
         server = self._server
         if server.url:
@@ -230,9 +227,8 @@ class Connection:
 
     async def _listen(self) -> None:
         """Hear of other tools where the protocol wants to be asked for that. What was missed meanwhile is looked up."""
-        from mcp.client.subscriptions import SubscriptionLost
-
         from mcp import MCPError
+        from mcp.client.subscriptions import SubscriptionLost
 
         while True:
             try:
@@ -275,7 +271,7 @@ class Connection:
             await self.close()
             return Lost(self._why_lost(), sent=False)
         if text.startswith(_NO_ANSWER) and (self._status in _GATEWAY or text.startswith(_NO_ANSWER[0])):
-            return Lost(f"{self._server.title} gave no answer: {text}{self._status_words()}", sent=True)
+            return Lost(f"gave no answer: {text}{self._status_words()}", sent=True)
         return None
 
     def _was_never_reached(self) -> bool:
@@ -284,7 +280,7 @@ class Connection:
         return any(isinstance(one, ConnectError | ConnectTimeout) for one in _leaves(self._error))
 
     def _why_lost(self) -> str:
-        return f"{self._server.title} ended{self._cause()}{self._errors.words()}"
+        return f"ended{self._cause()}{self._errors.words()}"
 
     def _cause(self) -> str:
         causes = [_words(one) for one in _leaves(self._error) if str(one)]
@@ -295,21 +291,21 @@ class Connection:
 
     def _why_unreachable(self) -> str:
         """The first that is known of: the system's word, the server's, or that there was none."""
-        title, leaves = self._server.title, _leaves(self._error)
+        leaves = _leaves(self._error)
         for one in leaves:
             if isinstance(one, TimeoutError):
-                return f"{title} did not answer within {self._start_s:g} s{self._errors.words()}"
+                return f"did not answer within {self._start_s:g} s{self._errors.words()}"
             if isinstance(one, OSError):
-                return f"{title} could not be started: {_system_words(one, self._server)}"
+                return f"could not be started: {_system_words(one, self._server)}"
         if self._status in (401, 403):
-            return f"{title} refused us (HTTP {self._status}): it wants a header, such as Authorization"
+            return f"refused us (HTTP {self._status}): it wants a header, such as Authorization"
         if self._server.url and self._was_never_reached():
-            return f"{title} cannot be reached{self._cause()}: does it run, and is the address right?"
+            return f"cannot be reached{self._cause()}: does it run, and is the address right?"
         if self._server.url:
             hint = ": is it the address of an MCP endpoint (they often end in /mcp)?"
-            return f"{title} does not speak MCP{self._status_words() or self._cause()}{hint}"
+            return f"does not speak MCP{self._status_words() or self._cause()}{hint}"
         how = "ended before it answered" if any(str(one) == _CLOSED for one in leaves) else "could not be used"
-        return f"{title} {how}{'' if how.startswith('ended') else self._cause()}{self._errors.words()}"
+        return f"{how}{'' if how.startswith('ended') else self._cause()}{self._errors.words()}"
 
 
 def _look_at(owner: asyncio.Task[None]) -> None:

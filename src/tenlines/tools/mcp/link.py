@@ -80,7 +80,13 @@ class Link:
         except Lost as lost:
             if lost.sent and not may_repeat:
                 raise
-        return await self._ask_once(what)
+            was_sent = lost.sent
+        try:
+            return await self._ask_once(what)
+        except (Lost, Unreachable) as error:
+            if was_sent:  # whatever became of the second time
+                raise Lost(str(error), sent=True) from error
+            raise
 
     async def _ask_once(self, what: Ask[T]) -> T:
         connection = await self._connected()
@@ -124,14 +130,13 @@ class Link:
             try:
                 connection = await self._open()
             except Unreachable as error:
-                why = f" {error}"
+                why = f" The last time it {error}"
                 continue
             if connection.listing != before:
                 self._has_changed()
             return connection
         raise Unreachable(
-            f"{self.server.title} was lost and started again {len(RESTARTS_S)} times in a row; it is not tried "
-            f"again for {REST_S:g} s.{why}"
+            f"was lost and started again {len(RESTARTS_S)} times in a row; it is not tried again for {REST_S:g} s.{why}"
         )
 
     async def _listed(self) -> Listing:

@@ -53,9 +53,14 @@ class Server(msgspec.Struct, frozen=True):
     entry: str = ""
 
     @property
+    def label(self) -> str:
+        """The server in a message that a model may read."""
+        return f"MCP server {self.name!r}"
+
+    @property
     def title(self) -> str:
-        """The server in a message: its name and how it is reached."""
-        return f"MCP server {self.name!r} ({shlex.join(self.command) if self.command else without_user(self.url)})"
+        """The server in a message for its owner: its name and how it is reached."""
+        return f"{self.label} ({shlex.join(self.command) if self.command else without_user(self.url)})"
 
 
 # --- from what people name ------------------------------------------------------------------------------

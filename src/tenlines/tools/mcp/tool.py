@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import CancelledError
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from tenlines.core import outcomes
 from tenlines.core.events import ToolSpec
 from tenlines.core.transcript import JsonObject
 from tenlines.ports import Bound, CallContext, InDoubt, Invalid, Rendered
@@ -25,6 +26,8 @@ Request: TypeAlias = "Callable[[Client, JsonObject, dict[str, Any]], Awaitable[A
 KEY = "tenlines/key"
 """In `_meta` of a call: its idempotency key."""
 LIST_RESOURCES, READ_RESOURCE, GET_PROMPT = "list_resources", "read_resource", "get_prompt"
+TOLD_CHARS = 500
+"""Of how a server was lost, its own last words included."""
 MOST_LISTED = 200
 """Resources that are listed."""
 
@@ -82,7 +85,7 @@ class McpTool:
         except CancelledError:
             raise asyncio.CancelledError("the call was given up, and the server was told") from None
         except Unreachable as error:
-            raise McpError(f"nothing was done: {error}") from error
+            raise McpError(f"nothing was done: {self._link.server.label} {error}") from error
         except Lost as error:
             raise self._lost(error) from error
         except BaseException:
@@ -90,12 +93,14 @@ class McpTool:
             raise
 
     def _lost(self, error: Lost) -> Exception:
-        name = self.spec.name
+        name, why = self.spec.name, outcomes.bounded(f"{self._link.server.label} {error}", TOLD_CHARS)
+        if not error.sent:
+            return McpError(f"nothing was done: {why}")
         if self.spec.read_only:
-            return McpError(f"{error}\nIt only reads, so nothing was changed.")
+            return McpError(f"it only reads, so nothing was changed. {why}")
         return InDoubt(
             f"{name} was sent to its server, which was lost before it answered. Whether it took effect is not known: "
-            f"it may have. Check before you do it again. ({error})"
+            f"it may have. Check before you do it again. ({why})"
         )
 
     def render(self, value: Any) -> Rendered:

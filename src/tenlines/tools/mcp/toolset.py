@@ -90,7 +90,7 @@ class McpServers:
         try:
             return link.listing()
         except Unreachable as error:
-            raise ConfigError(str(error)) from error
+            raise ConfigError(f"{link.server.title} {error}") from error
 
     def _made(self, draft: _Draft, name: str) -> McpTool:
         server, choices = draft.link.server, self._choices
