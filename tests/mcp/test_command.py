@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from subprocess import PIPE
 from typing import Any, NamedTuple
 
 import pytest
@@ -25,7 +26,7 @@ from tenlines.tools.mcp import mcp
 pytestmark = pytest.mark.slow
 TOOLS = '''
 import pathlib, time
-from tenlines import tool
+from tenlines import CallContext, tool
 
 @tool(read_only=True)
 def get_order(order_id: str) -> str:
@@ -40,6 +41,11 @@ def wait(file: str) -> str:
     while not pathlib.Path(file + ".go").exists():
         time.sleep(0.01)
     return "waited"
+
+@tool
+def key(ctx: CallContext) -> str:
+    """The key of the call."""
+    return ctx.key
 
 @tool(approve=True)
 def pay(amount: int) -> str:
@@ -209,6 +215,26 @@ def test_a_client_that_gives_up_stops_the_run(served: Served) -> None:
     assert [one.reason for one in log if isinstance(one, CancelRequested)] == ["the MCP client gave the call up"]
 
 
+def test_a_signal_ends_it_and_closes_the_log(served: Served) -> None:
+    file = served.folder / "waiting"
+    served.model.replies = [("wait", {"file": str(file)})]
+    with subprocess.Popen([sys.executable, *served.words], stdin=PIPE, stdout=PIPE, stderr=PIPE, text=True) as child:
+        assert child.stdin is not None
+        told = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
+        for number, (method, params) in enumerate(
+            [("initialize", told), ("tools/call", {"name": "run_task", "arguments": {"task": "wait"}})]
+        ):
+            child.stdin.write(json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params}) + "\n")
+            child.stdin.flush()
+        wait_for(file)
+        child.send_signal(signal.SIGTERM)
+        out, err = child.communicate(timeout=20)
+    assert "Traceback" not in err
+    assert all(json.loads(line)["jsonrpc"] == "2.0" for line in out.splitlines())
+    [run] = open_journal(served.journal).runs()
+    assert run.status == "cancelled"
+
+
 def _log(served: Served, run_id: str) -> list[Any]:
     log = list(open_journal(served.journal).read(run_id))
     assert isinstance(log[-1], RunEnded)
@@ -235,10 +261,11 @@ def test_our_own_client_gives_it_a_task_over_http(served: Served, over_http: str
     served.model.replies = ["It is shipped."]
     with mcp(over_http, trust=True) as servers:
         specs = {one.spec.name: one.spec for one in servers.tools()}
-        assert set(specs) == {"run_task", "get_order", "wait"}  # what needs leave is not offered by itself
+        assert set(specs) == {"run_task", "get_order", "wait", "key"}  # what needs leave is not offered by itself
         assert specs["get_order"].read_only
-        run = run_calls(servers, ("run_task", {"task": "Where?"}), ("get_order", {"order_id": "7"}), ("get_order", {}))
-    task, order, wrong = results(run)
+        asked = [("run_task", {"task": "Where?"}), ("get_order", {"order_id": "7"}), ("get_order", {})]
+        task, order, wrong, one, other = results(run_calls(servers, *asked, ("key", {}), ("key", {})))
+    assert one.text != other.text
     assert task.text == "It is shipped."
     assert order.text == "order 7: shipped"
     assert wrong.outcome == "invalid_arguments"

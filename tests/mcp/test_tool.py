@@ -160,6 +160,19 @@ def test_what_dies_twice_is_given_up(raw: Raw, tmp_path: Path, monkeypatch: pyte
     assert len(file.read_text().splitlines()) == 4
 
 
+def test_what_was_sent_stays_in_doubt_where_the_server_does_not_come_back(
+    raw: Raw, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tenlines.tools.mcp.link.RESTARTS_S", (0.01, 0.01))
+    servers = raw("once", str(tmp_path / "starts"), trust=True)
+    asked = {"file": str(tmp_path / "log")}
+    repeatable, echo = results(run_calls(servers, ("die_repeatable", asked), ("echo", {"text": "hi"})))
+    assert repeatable.outcome == "in_doubt"
+    assert echo.outcome == "tool_error"
+    assert "nothing was done: MCP server 'raw_server' was lost and started again 2 times in a row" in echo.text
+    assert "raw_server.py" not in repeatable.text + echo.text  # the command line may have secrets
+
+
 # --- giving up ------------------------------------------------------------------------------------------
 
 
