@@ -10,6 +10,7 @@ import pytest
 
 from tenlines import Agent, Limits, tool
 from tenlines.core import events as ev
+from tenlines.core.context import Compaction
 from tenlines.core.effects import CallModel
 from tenlines.core.limits import Price
 from tenlines.core.transcript import Assistant, Note, Reply, Result, ToolCall, Usage
@@ -173,6 +174,28 @@ def test_a_function_hears_what_a_person_says_meanwhile() -> None:
     one = Agent(TextProtocol(model), [get_order], journal="memory", settings=settings)
     one.run_sync("Where?", control=control, raise_on_stop=False)
     assert "And quickly." in str(heard[-1])
+
+
+@pytest.mark.parametrize("wrap", [TextProtocol, FunctionModel])
+def test_a_function_is_sent_what_is_left_of_the_transcript(wrap: Callable[[Any], Any]) -> None:
+    sizes: list[int] = []
+
+    def model(messages: list[Any]) -> Any:
+        sizes.append(len(str(messages)))
+        if len(sizes) == 8:
+            return "done"
+        if wrap is FunctionModel:
+            return {"tool_calls": [{"id": f"c{len(sizes)}", "name": "rows", "arguments": "{}"}]}
+        return "Action: rows\nAction Input: {}"
+
+    @tool(read_only=True, repeatable=True)
+    def rows() -> str:
+        """Rows."""
+        return "row 1234\n" * 400
+
+    cut = Compaction(at=4000, strategies=("elide",))
+    assert Agent(wrap(model), [rows], journal="memory", compaction=cut).run_sync("x").answer == "done"
+    assert sizes[-1] < 5 * 4_000  # two results are kept, of seven
 
 
 async def _run(one: Agent) -> Any:

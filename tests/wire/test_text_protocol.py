@@ -305,6 +305,20 @@ def test_a_transcript_reads_the_same_however_it_grew(more: list[int], steps: lis
         assert encoder.messages == sent(transcript[:length])
 
 
+MESSAGES = st.lists(st.sampled_from(range(2, len(TRANSCRIPT))).map(TRANSCRIPT.__getitem__), max_size=6)
+
+
+@given(MESSAGES, MESSAGES, st.integers(0, 6))
+def test_a_transcript_that_was_cut_is_written_again_from_there(old: list[Message], new: list[Message], at: int) -> None:
+    at = min(at, len(old))
+    encoder = Encoder()
+    encoder.extend([*TRANSCRIPT[:3], *old], TOOLS, 0)
+    changed = [*TRANSCRIPT[:3], *old[:at], *new]
+    kept = encoder.extend(changed, TOOLS, 3 + at)
+    assert encoder.messages == sent(changed)
+    assert kept <= len(encoder.messages)
+
+
 def test_a_message_that_came_late_joins_what_was_sent_and_is_sent_again() -> None:
     encoder = Encoder()
     encoder.extend(TRANSCRIPT[:3], TOOLS, 0)
