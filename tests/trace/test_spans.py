@@ -7,7 +7,17 @@ from typing import Any
 
 import msgspec
 import pytest
-from traced_runs import CAREFUL, Run, check_tree, random_logs, spans_of, walked
+from traced_runs import (
+    CAREFUL,
+    Run,
+    check_tree,
+    given_up,
+    logs_of_every_kind,
+    random_logs,
+    spans_of,
+    undone,
+    walked,
+)
 
 from tenlines.core import codec
 from tenlines.core import events as ev
@@ -49,7 +59,7 @@ def test_every_kind_of_event_has_a_row() -> None:
 def test_every_kind_of_event_does_what_its_row_says() -> None:
     """Begins one span, ends one, or is marked once; over random logs in which all kinds occur."""
     seen: dict[type, set[str]] = {}
-    for log in (*random_logs(70), undone().log, given_up().log):
+    for log in logs_of_every_kind(70):
         spans = Spans()
         for event in log:
             row = TABLE[type(event)]
@@ -302,24 +312,9 @@ def test_what_people_say_and_decide_is_marked() -> None:
     assert given.attributes["gen_ai.tool.name"] == "pay"
 
 
-def given_up() -> Run:
-    """A run that was cancelled while a call of it ran."""
-    return Run().call("send").start().cancel("now").refuse_all()
-
-
 def test_a_call_that_is_given_up_ends_in_doubt() -> None:
     _, _, call = spans_of(given_up().log)
     assert (call.attributes["tenlines.outcome"], call.attributes["error.type"]) == ("in_doubt", "in_doubt")
-
-
-def undone() -> Run:
-    """A run whose one call could not be undone."""
-    run = Run(CAREFUL).call("pay").decide().start().returned()
-    run.reply("42")
-    run.finish()
-    run.request_undo().undo("tool_error")
-    run.finish()
-    return run
 
 
 def test_an_undo_is_a_span_under_the_run_of_the_undoing() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from typing import Any
 
@@ -36,6 +36,28 @@ def random_logs(each: int) -> Iterator[tuple[ev.AnyEvent, ...]]:
     for kind in ("", "money", "long"):
         for seed in range(each):
             yield walked(kind, seed)
+
+
+def given_up() -> Run:
+    """A run that was cancelled while a call of it ran."""
+    return Run().call("send").start().cancel("now").refuse_all()
+
+
+def undone() -> Run:
+    """A run whose one call could not be undone."""
+    run = Run(CAREFUL).call("pay").decide().start().returned()
+    run.reply("42")
+    run.finish()
+    run.request_undo().undo("tool_error")
+    run.finish()
+    return run
+
+
+def logs_of_every_kind(each: int) -> Iterator[Sequence[ev.AnyEvent]]:
+    """Random logs, and those of what chance brings about too seldom: every kind of event is in one of them."""
+    yield from random_logs(each)
+    yield undone().log
+    yield given_up().log
 
 
 def spans_of(log: Iterable[ev.AnyEvent], vintage: Vintage = "released", **options: Any) -> list[SpanRecord]:
