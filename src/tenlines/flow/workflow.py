@@ -258,7 +258,7 @@ def _signed(
     def called(*args: Any, **kwargs: Any) -> Any:
         return function(*args, **kwargs)
 
-    called.__signature__ = inspect.Signature(own)  # type: ignore[attr-defined]
+    vars(called)["__signature__"] = inspect.Signature(own)
     called.__annotations__ = {one.name: one.annotation for one in own}
     called.__name__ = getattr(typed or function, "__name__", "called")
     called.__doc__ = (typed or function).__doc__

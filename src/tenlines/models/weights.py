@@ -17,11 +17,14 @@ import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TypeAlias
+from typing import IO, TYPE_CHECKING, TypeAlias, cast
 
 import msgspec
 
 from tenlines.errors import ConfigError
+
+if TYPE_CHECKING:
+    from io import BufferedReader
 
 Progress: TypeAlias = Callable[[int, int, str], None]
 """Called with the bytes that are done, the bytes in all, and what is being done."""
@@ -218,7 +221,7 @@ class _Fetcher:
         fresh.replace(self.note)
 
     def _check(self, size: int, file: IO[bytes]) -> None:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]  # an IO[bytes] from open()
+        digest = hashlib.file_digest(cast("BufferedReader", file), "sha256").hexdigest()
         if size == self.weights.size_bytes and digest == self.weights.sha256:
             return
         self.partial.unlink()
