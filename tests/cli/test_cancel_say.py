@@ -178,3 +178,17 @@ def test_a_run_that_ends_before_it_heard_it_is_said_to_have(
 def think(model: str) -> None:
     """A run in this process."""
     Agent(model, journal=os.environ["TENLINES_JOURNAL"]).run_sync("Think")
+
+
+# --- a run that moves -------------------------------------------------------------------------------------------
+
+
+def test_what_a_run_has_not_heard_stays_where_it_was_posted(tenlines: Tenlines, server: Any, home: Path) -> None:
+    (home / "shop.py").write_text(SHOP)
+    starter(tenlines, server)(("pay", {"amount": 500}))
+    tenlines("say", "last", "Be quick.")
+    done = tenlines("export", "last", "-o", "run.jsonl")
+    assert done.err.endswith("tenlines: what it was told and has not heard stays here: 1 letter\n")
+    assert tenlines("import", "run.jsonl", "--journal", "there.db").code == 0
+    assert tenlines("resume", "last", "--journal", "there.db", "--tools", "shop.py").code == 5
+    assert "letter" not in tenlines("export", "last", "--journal", "there.db", "-o", "again.jsonl").err

@@ -26,13 +26,18 @@ def export(run: opt.Run, output: Out = None, journal: opt.JournalName = None) ->
     """
     from tenlines.cli.keeping import opened
     from tenlines.cli.outputs import written
+    from tenlines.drivers.letters import unheard
     from tenlines.journal.files import write_run
+    from tenlines.trace.words import count
 
     with opened(journal) as store:
         run_id = opt.find_run(store, run)
         with written(output, may_replace=False) as sink:
             for line in write_run(store, run_id):
                 sink.write(line)
+        left = len(unheard(store, run_id))
         is_open = any(one.run_id == run_id for one in store.runs(status="open"))
     if is_open:
         sys.stderr.write(f"tenlines: run {run_id} did not end; this is what was recorded of it so far\n")
+    if left:
+        sys.stderr.write(f"tenlines: what it was told and has not heard stays here: {count(left, 'letter')}\n")

@@ -58,6 +58,12 @@ def waiting(journal: Journal, run_id: str, heard: int) -> list[Letter]:
     return journal.letters({run_id: heard}) if isinstance(journal, Mailbox) else []
 
 
+def unheard(journal: Journal, run_id: str) -> list[Letter]:
+    """The letters to a run that stand in no event of it. Its log may be any."""
+    heard = max((getattr(event, "mail", 0) for event in journal.read(run_id)), default=0)
+    return waiting(journal, run_id, heard)
+
+
 def draft_of(letter: Letter) -> Draft:
     """What a letter becomes in the log."""
     match letter.what:

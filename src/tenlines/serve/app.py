@@ -66,18 +66,18 @@ def application(setup: Setup, token: str, port: int) -> Served:
     except ImportError as error:
         raise MissingExtra("the live pages", "serve") from error
     pages.environment()
-    desk = _Site(setup, Secrets(token, port))
+    site = _Site(setup, Secrets(token, port))
     one = "/runs/{run_id}"
     routes = [
-        Route("/", desk.runs),
-        Route("/events", desk.runs_events),
-        *(Route(f"{one}/{name}", partial(desk.act, act), methods=["POST"]) for name, act in _ACTS.items()),
-        Route(f"{one}/edit", partial(desk.act, None), methods=["POST"]),
-        Route(f"{one}/events", desk.run_events),
-        Route(one, desk.run),
+        Route("/", site.runs),
+        Route("/events", site.runs_events),
+        *(Route(f"{one}/{name}", partial(site.act, act), methods=["POST"]) for name, act in _ACTS.items()),
+        Route(f"{one}/edit", partial(site.act, None), methods=["POST"]),
+        Route(f"{one}/events", site.run_events),
+        Route(one, site.run),
     ]
     hosts = frozenset(f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]"))
-    return Served(Gate(Router(routes), desk.secrets, hosts), desk.end)
+    return Served(Gate(Router(routes), site.secrets, hosts), site.end)
 
 
 _ACTS: dict[str, Act] = {"approve": acts.approve, "deny": acts.deny, "cancel": acts.cancel, "say": acts.say}

@@ -47,7 +47,7 @@ def pieces(story: Story, redaction: Redaction, now: float, go_on: str) -> dict[s
     state = story.machine.state
     stand = stand_of(story)
     questions = [question_of(one, redaction, now) for one in pending_calls(state)] if _has_paused(state) else []
-    command = go_on if stand.needs_resuming else ""
+    command = clean(go_on) if stand.needs_resuming else ""
     shown = {"desk-state": pages.desk_state(clean(stand.text), hears=stand.hears, go_on=command)}
     return shown | {one.id: pages.desk_question(one) for one in questions}
 

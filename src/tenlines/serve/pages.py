@@ -11,6 +11,7 @@ from urllib.parse import quote
 from tenlines.errors import MissingExtra
 from tenlines.report import RunView, css, live_page
 from tenlines.serve.boards import Mark
+from tenlines.trace.text import clean
 
 if TYPE_CHECKING:
     from jinja2 import Environment, Template
@@ -117,7 +118,7 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters["address"] = run_address
+    made.filters |= {"address": run_address, "clean": clean}
     return made
 
 
