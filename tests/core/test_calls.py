@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import pytest
 from told_run import CAREFUL, Run
 
 from tenlines.core import events as ev
 from tenlines.core.limits import Limits
-from tenlines.core.transcript import Note
+from tenlines.core.transcript import Image, Json, Note, Part, Text
 
 
 def test_results_follow_their_message_in_call_order_whatever_came_back_first() -> None:
@@ -80,3 +83,19 @@ def test_a_call_that_is_refused_is_told_as_what_it_is_refused_as() -> None:
         why = run.refuses(ev.CallAbandoned, step=1, position=0, outcome=outcome, text="x")
         assert "refused as 'denied'" in why
     assert run.refuse_all().messages[-1].outcome == "denied"
+
+
+@pytest.mark.parametrize(
+    ("parts", "is_told"),
+    [
+        (lambda n: (Json({"n": 1}),), True),
+        (lambda n: (Json({"n": n}),), False),
+        (lambda n: (Image("image/png", bytes([n])),), False),
+        (lambda n: (Text("page"), Json({"n": n})), False),
+    ],
+)
+def test_results_that_are_no_text_are_told_apart(parts: Callable[[int], tuple[Part, ...]], is_told: bool) -> None:
+    run = Run()
+    for number in range(3):
+        run.call("look").start().tell(ev.CallReturned, **run.place(), parts=parts(number))
+    assert any(isinstance(message, Note) and "the same result" in message.text for message in run.messages) == is_told

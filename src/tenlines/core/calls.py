@@ -31,7 +31,21 @@ from tenlines.core.state import (
     open_exchange,
     seconds_left,
 )
-from tenlines.core.transcript import Assistant, Note, Outcome, Part, Reply, Result, Text, ToolCall, text_of
+from tenlines.core.transcript import (
+    Assistant,
+    File,
+    Image,
+    Json,
+    Note,
+    Opaque,
+    Outcome,
+    Part,
+    Reply,
+    Result,
+    Text,
+    ToolCall,
+    text_of,
+)
 from tenlines.errors import InvalidEvent
 
 RUNS_CALLS = frozenset({"end", "tool_calls", "stop_sequence"})
@@ -300,7 +314,7 @@ def _take_result(state: State, step: int, position: int, one: OpenCall) -> Signa
     if one.truncated and state.settings.read_results:
         parts = (*parts, Text(outcomes.cut_short(call_key(state, step, position))))
     append(state, Result(one.call.id, one.call.name, one.outcome, parts))
-    text = text_of(one.parts)
+    text = _told_apart(one.parts)
     state.records.append((step, position, one))
     if state.settings.repeats.told_after is None and state.settings.repeats.invalid_in_a_row is None:
         return None
@@ -308,6 +322,25 @@ def _take_result(state: State, step: int, position: int, one: OpenCall) -> Signa
         return None
     arguments = outcomes.canonical(one.arguments) if one.arguments is not None else one.asked.arguments
     return signature(one.asked.name, arguments, one.outcome, text)
+
+
+def _told_apart(parts: tuple[Part, ...]) -> str:
+    """What tells one result from another: its texts, and for what is no text something that differs with it."""
+    if all(isinstance(part, Text) for part in parts):
+        return text_of(parts)
+    return "\n\n".join(_mark(part) for part in parts)
+
+
+def _mark(part: Part) -> str:
+    match part:
+        case Text(text):
+            return text
+        case Image(data=data, url=url):
+            return f"{url} {hash(data)}"  # compared within one process, as the signature is
+        case File(data=data, name=name):
+            return f"{name} {hash(data)}"
+        case Json() | Opaque():
+            return repr(part)
 
 
 def _go_on(state: State, exchange: Exchange, notes: Iterable[str]) -> None:
