@@ -19,6 +19,7 @@ from tenlines.cli.fork import fork
 from tenlines.cli.importing import import_
 from tenlines.cli.mcp import mcp
 from tenlines.cli.pending import pending
+from tenlines.cli.plan import plan
 from tenlines.cli.prune import prune
 from tenlines.cli.repair import repair
 from tenlines.cli.replay import replay
@@ -103,6 +104,7 @@ def tenlines(
 
 
 app.command(short_help="Do a task, and watch it being done.")(run)
+app.command(short_help="Split a task into steps, to be looked at and changed before anything is done.")(plan)
 app.command(short_help="Go on with a run that stopped, or with all that crashed.")(resume)
 app.command(short_help="Start a new run from a step of another.")(fork)
 app.command(short_help="List the calls that wait for a decision.")(pending)

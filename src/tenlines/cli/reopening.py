@@ -50,10 +50,11 @@ def model_of(story: Story, named: str | None, console: Console | None) -> Model:
         ConfigError: It cannot be used.
     """
     from tenlines.cli.making import make_model
+    from tenlines.planning.setup import PREFIX
 
     assert story.start is not None
     try:
-        return make_model(named or story.start.model, console)
+        return make_model(named or story.start.model.removeprefix(PREFIX), console)
     except ConfigError as error:
         if named is not None:
             raise

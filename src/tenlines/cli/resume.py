@@ -168,9 +168,13 @@ def _already_answered(here: Seat, run_id: str, say: str | None) -> None:
 def _agent(here: Seat, store: Journal, given: Given) -> Agent:
     """The agent of the run, from what the journal says of it and what was given instead."""
     from tenlines.agent import Agent
+    from tenlines.cli.plan import is_planned, planner_again
     from tenlines.cli.reopening import gone, model_of, tools_of
 
     model = model_of(here.story, given.model, here.console)
+    if is_planned(here.story):
+        watching = (*here.observers, *given.observers)
+        return planner_again(here.story, model, store, given, watching, here.clock)
     tools = tools_of(here.story, given)
     if missing := gone(here.story, tools):
         here.tell(missing)

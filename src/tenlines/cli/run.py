@@ -20,7 +20,16 @@ if TYPE_CHECKING:
     from tenlines.drivers.control import Control
     from tenlines.ports import ToolPort
 
-Task = Annotated[str, typer.Argument(metavar="TASK", help="What is to be done; `-` reads it from standard input.")]
+Task = Annotated[
+    str | None, typer.Argument(metavar="TASK", help="What is to be done; `-` reads it from standard input.")
+]
+PlanFile = Annotated[
+    str | None,
+    typer.Option("--plan", metavar="FILE", help="Follow the plan in this file (`tenlines plan` writes one), not TASK."),
+]
+PlanFirst = Annotated[
+    bool, typer.Option("--plan-first", help="Make a plan first; it is followed when you have allowed or changed it.")
+]
 TextTools = Annotated[
     bool,
     typer.Option("--text-tools", help="Write the tools as text, for a model that has none: as --model text+MODEL."),
@@ -69,7 +78,9 @@ ApprovalExpires = Annotated[
 
 
 def run(
-    task: Task,
+    task: Task = None,
+    plan: PlanFile = None,
+    plan_first: PlanFirst = False,
     model: opt.ModelName = None,
     tools: opt.ToolFiles = None,
     text_tools: TextTools = False,
@@ -123,6 +134,8 @@ def run(
       tenlines run "What time is it in Tokyo?" --mcp "uvx mcp-server-time" --mcp-trust time
       tenlines run "Read all of it" --tools files.py --max-steps 60 --compact
       tenlines run "And the day after?" --session trip
+      tenlines run "Where is order 1042, and is it paid?" --tools shop.py --plan-first
+      tenlines run --plan plan.json --tools shop.py --max-dollars 0.50
 
     \b
     A tool is a Python function with types; a file of them is enough:
@@ -148,9 +161,12 @@ def run(
     from tenlines.core.limits import Limits
     from tenlines.journal import open_journal
 
+    is_planned = plan_first or plan is not None
+    said = _what(task, plan, session, is_planned)
     given = opt.GivenLimits(max_steps, max_tool_calls, max_tokens, max_dollars, timeout, last_words)
+    limits = given.over(Limits()) or Limits()
     settings = Settings(
-        limits=given.over(Limits()) or Limits(),
+        limits=Limits() if is_planned else limits,  # of each step; what was typed holds for the whole
         price=opt.read_price(price),
         compaction=opt.read_compaction(compact, compact_at, compact_by, window),
         read_results=read_results,
@@ -159,7 +175,6 @@ def run(
         on_in_doubt=opt.one_of("--on-in-doubt", on_in_doubt, ("tell", "ask")),
         approval_expires_s=opt.read_seconds("--approval-expires", approval_expires),
     )
-    said = read_task(task)
     with telemetry.tracing(otel, journal, "last") as traced, seat(opt.Output(json, quiet, stream)) as here:
         name = choose_model(model, here.tell)
         chosen = make_model(with_text_tools(name) if text_tools else name, here.console)
@@ -171,11 +186,31 @@ def run(
             instructions=instructions,
             settings=priced(settings, chosen.name, prices, here.clock.now()),
             journal=open_journal(journal, durability=_durability(durability)),
-            observers=(*here.observers, *traced),
+            observers=traced if is_planned else (*here.observers, *traced),
             clock=here.clock,
         )
-        code = here.drive(agent, lambda: _begin(agent, said, session, here.control, journal), journal)
+        if is_planned:
+            from tenlines.cli.plan import follow
+
+            code = follow(here, agent, said, plan, given, journal)
+        else:
+            code = here.drive(agent, lambda: _begin(agent, said, session, here.control, journal), journal)
     raise typer.Exit(code)
+
+
+def _what(task: str | None, plan: str | None, session: str | None, is_planned: bool) -> str:
+    """The task; "" where it stands in the file of a plan.
+
+    Raises:
+        ConfigError: There is none, or too much was given.
+    """
+    if is_planned and session is not None:
+        raise ConfigError("a plan is no part of a conversation: leave out --session, or the plan")
+    if plan is None:
+        return read_task(task)
+    if task is not None:
+        raise ConfigError(f"the task stands in the plan {plan}: leave TASK out, or --plan")
+    return ""
 
 
 def priced(settings: Settings, model: str, file: str | None, now: float) -> Settings:
@@ -229,12 +264,14 @@ def _way_out(agent: Agent, session: str, journal: str | None) -> str:
     return command("resume" if last.status == "open" and is_gone(last.owner) else "show", [last.run_id], journal)
 
 
-def read_task(typed: str) -> str:
+def read_task(typed: str | None) -> str:
     """The task, from the command line or from standard input.
 
     Raises:
         ConfigError: It is empty or no text.
     """
+    if typed is None:
+        raise ConfigError("there is no task: say what is to be done, or name a plan with --plan")
     if typed == "-":
         if sys.stdin.isatty():
             typer.echo("Write the task; end with Ctrl-D on a line of its own.", err=True)
