@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from tenlines.cli import options as opt
+from tenlines.cli.callers import outermost
 from tenlines.errors import ApprovalRefused, ConfigError
 
 if TYPE_CHECKING:
@@ -45,6 +46,8 @@ class Made(NamedTuple):
     decision: Decision
     waiting: Sequence[PendingCall]
     """What still waits."""
+    root: str
+    """The run that goes on: its own, or the one of whose calls it is one."""
 
 
 def approve(
@@ -87,7 +90,7 @@ def approve(
     made = _record(store, run_id, chosen, Decision("allow", who(by), "", arguments, digest))
     _tell(made, journal, json=json, to_stderr=resume)
     if resume:
-        raise typer.Exit(_go_on(store, run_id, tools, journal, opt.Output(json, quiet, True)))
+        raise typer.Exit(_go_on(store, made.root, tools, journal, opt.Output(json, quiet, True)))
 
 
 def deny(
@@ -122,7 +125,7 @@ def deny(
     made = _record(store, run_id, chosen, Decision("deny", who(by), reason, None, digest))
     _tell(made, journal, json=json, to_stderr=resume)
     if resume:
-        raise typer.Exit(_go_on(store, run_id, tools, journal, opt.Output(json, quiet, True)))
+        raise typer.Exit(_go_on(store, made.root, tools, journal, opt.Output(json, quiet, True)))
 
 
 def _chosen(store: Journal, run_id: str, call: str | None, all_: bool) -> list[PendingCall]:
@@ -168,7 +171,7 @@ def _record(store: Journal, run_id: str, chosen: Sequence[PendingCall], decision
     for one in chosen:
         about = decision if decision.digest else decision._replace(digest=one.digest)
         waiting = decisions.decide(store, clock, run_id, one.place, about)
-    return Made(run_id, chosen, decision, waiting)
+    return Made(run_id, chosen, decision, waiting, outermost(store, run_id))
 
 
 # --- other arguments ------------------------------------------------------------------------------------
@@ -227,7 +230,7 @@ def _tell(made: Made, journal: str | None, *, json: bool, to_stderr: bool) -> No
     from tenlines.cli.screen import json_line
     from tenlines.cli.waiting import as_json
 
-    go_on = moves.command("resume", [made.run_id], journal)
+    go_on = moves.command("resume", [made.root], journal)
     if json:
         said = made.decision._asdict()
         del said["digest"]

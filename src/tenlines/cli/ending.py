@@ -10,7 +10,7 @@ from rich.text import Text
 from tenlines.cli import moves
 from tenlines.cli.lines import put
 from tenlines.cli.screen import signs
-from tenlines.cli.waiting import commands, put_call
+from tenlines.cli.waiting import commands, put_call, put_paused
 from tenlines.core.limits import Limits
 from tenlines.core.result import RunResult
 from tenlines.ports import SystemClock
@@ -48,17 +48,23 @@ def stopped(console: Console, result: RunResult, limits: Limits, journal: str | 
 
 def waiting(console: Console, result: RunResult, journal: str | None) -> None:
     """What waits for somebody's decision, and the commands that give it."""
-    what = one_line(result.reason, 500) if result.pending else "nothing waits any more"
+    what = one_line(result.reason, 500) if result.pending or result.paused else "nothing waits any more"
     put(console, Text(f"{signs(console).stopped} {result.status}: {what}", "bold yellow"))
     now = SystemClock().now()
     for one in result.pending:
         put_call(console, one, now)
+    for paused in result.paused:
+        put_paused(console, paused)
     if journal == "memory":
         put(console, Text("the run was kept in memory only; leave out --journal memory next time", "dim"), wrap=True)
     elif result.pending:
         put(console, Text("decide and go on:", "dim"))
         for command in commands(result.run_id, journal, result.pending):
             to_copy(console, command)
+    elif result.paused:
+        put(console, Text("look at what waits, decide, and go on:", "dim"))
+        to_copy(console, moves.command("pending", [], journal))
+        to_copy(console, moves.command("resume", [result.run_id], journal))
     else:
         put(console, Text("everything is decided; go on:", "dim"))
         to_copy(console, moves.command("resume", [result.run_id], journal))

@@ -90,6 +90,8 @@ class Page:
             self._field("session", f"{start.session}, turn {start.turn}")
         if start.origin:
             self._field("from", words.origin(start.origin))
+        if start.parent:
+            self._field("call of", words.parent(start.parent))
         self._field("model", start.model)
         self._field("tools", self._tools())
         self._field("limits", words.limits_words(state.limits))
@@ -133,6 +135,9 @@ class Page:
         elif not view.waits and not view.notes:
             what = "it has not started" if view.started_at is None else "no result was recorded"
             self._line(Text(what, "yellow"), 4)
+        if view.child:
+            command = moves.command("show", [view.child], self.journal)
+            self._line(Text().append("its run: ", "dim").append(clean(command)), 4, wrap=True)
         for note in lines.call_notes(view, full=self.full):
             self._line(note, 4, wrap=True)
         for remark in view.remarks:

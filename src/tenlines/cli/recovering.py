@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import TYPE_CHECKING, Literal, NamedTuple, TextIO, TypeAlias, get_args
 
 from tenlines.cli import options as opt
+from tenlines.cli.callers import is_waited_for
 from tenlines.cli.owners import is_gone
 from tenlines.cli.reopening import Given, gone, model_of, tools_of
 from tenlines.cli.screen import console_for, json_line, own_stdout
@@ -114,6 +115,8 @@ def _recover_one(store: Journal, run_id: str, given: Given, crowd: Crowd, models
         story = read_story(store.read(run_id))
         if why := _why_not(story, given.take_over):
             return Recovered(run_id, "skipped", why)
+        if caller := is_waited_for(store, run_id):
+            return Recovered(run_id, "skipped", f"it is a call of run {caller}, which takes it up")
         was_undoing = story.machine.state.phase is Phase.UNDOING
         return _outcome(_resumed(store, story, given, control, models), was_undoing)
     except TenlinesError as error:

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from tenlines.cli import moves
 from tenlines.cli.lines import put
-from tenlines.core.result import PendingCall
+from tenlines.core.result import PausedCall, PendingCall
 from tenlines.trace import words
 from tenlines.trace.text import clean, one_line
 
@@ -29,6 +29,14 @@ def put_call(console: Console, one: PendingCall, now: float, *, title: str = "")
         put(console, Text(clean(textwrap.dedent(written))), 6, wrap=True)
     for note in remarks(one, now):
         put(console, Text(clean(note), "dim"), 6, wrap=True)
+
+
+def put_paused(console: Console, one: PausedCall) -> None:
+    """A call whose own run waits."""
+    head = Text(f"{one.place}  ", "bold").append(clean(one.name), "bold cyan")
+    put(console, head.append(f"  its run {one.run_id} waits for a decision", "yellow"), 2, wrap=True)
+    for waiting in one.waiting:
+        put(console, Text(clean(f"{waiting.place} {waiting.name}, of run {waiting.run_id}")), 6, wrap=True)
 
 
 def remarks(one: PendingCall, now: float) -> list[str]:
@@ -61,6 +69,12 @@ def commands(run_id: str, journal: str | None, pending: Sequence[PendingCall]) -
         moves.command("deny", [run_id, *call], journal, "--reason", "...", "--resume"),
         *several,
     ]
+
+
+def paused_as_json(run_id: str, one: PausedCall) -> dict[str, Any]:
+    """A call whose own run waits, for programs."""
+    rest = msgspec.to_builtins(one)
+    return {"run_id": run_id, "place": one.place, "child": rest.pop("run_id"), **rest}
 
 
 def as_json(run_id: str, one: PendingCall) -> dict[str, Any]:

@@ -209,9 +209,8 @@ class Story:
         view, exchange = self._calls[event.step, event.position], self.machine.state.exchange
         view.started_at, view.waits = event.at, False
         spec = None if exchange is None else exchange.calls[event.position].spec
-        if spec is not None and spec.child and not view.child:
+        if spec is not None and spec.child:
             view.child = child_id(event.key)
-            view.notes.append(f"its run is {view.child}")
 
     def _note_result(self, event: ev.CallReturned | ev.CallFailed | ev.CallTimedOut | ev.CallAbandoned) -> None:
         view = self._calls[event.step, event.position]

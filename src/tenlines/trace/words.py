@@ -137,6 +137,12 @@ def call(name: str, arguments: str, *, full: bool = False) -> str:
     return f"{shown}({', '.join(pairs)})"
 
 
+def parent(key: str) -> str:
+    """The call that a run serves, as a person names it."""
+    run_id, step, position = key.rsplit(":", 2) if key.count(":") > 1 else (key, "", "")
+    return f"run {run_id}, call {step}.{int(position) + 1}" if position.isdecimal() else key
+
+
 def origin(text: str) -> str:
     """Where a fork came from, as the journal has it (`RUN@STEP`), in words."""
     run_id, _, step = text.rpartition("@")
