@@ -24,7 +24,7 @@ from tenlines.core.events import AnyEvent, Settings
 from tenlines.core.history import mend
 from tenlines.core.limits import Limits, Spent
 from tenlines.core.machine import Machine
-from tenlines.core.outcomes import READ_RESULT
+from tenlines.core.outcomes import FINISH, READ_RESULT
 from tenlines.core.prefix import beginning_change
 from tenlines.core.result import PendingCall, RunResult
 from tenlines.core.state import Phase, State
@@ -54,6 +54,7 @@ from tenlines.ports import (
     ToolPort,
     ToolSource,
 )
+from tenlines.tools.finish import finish, reader_of, recorded, with_finish
 from tenlines.tools.load import as_tools, is_source, listed_things
 from tenlines.tools.policy import as_policy, settle
 from tenlines.tools.reading import ReadResult
@@ -83,6 +84,8 @@ class Agent:
         compaction: When the transcript is made smaller: a `Compaction`, or True for its defaults. None: never.
         read_results: Whether the model has the tool `read_result`, to read what was cut from a result. By default it
             has where the transcript may be made smaller.
+        output: The type of the answer: anything that pydantic takes for one, or a JSON Schema as a dict. Then words end
+            no run: the model gives its answer by the tool `finish`, and `result.output` is the value.
         clock: Where the time comes from.
 
     Raises:
@@ -103,9 +106,11 @@ class Agent:
         policy: Any = None,
         compaction: Compaction | bool | None = None,
         read_results: bool | None = None,
+        output: Any = None,
         clock: Clock | None = None,
     ) -> None:
         self.model: Model = resolve(model)
+        self._finish = None if output is None else finish(output)
         self._given = listed_things(tools)
         self._sources: list[ToolSource] = list(filter(is_source, self._given))
         self._read_tools()
@@ -117,6 +122,8 @@ class Agent:
         self.policy: Policy | None = as_policy(policy)
         self._journal = journal
         forced = self.settings.tool_choice
+        if forced == "none" and self._finish is not None:
+            raise ConfigError("tool_choice='none' lets the model call nothing, and output= wants a call: leave one out")
         if forced not in ("auto", "none", "required") and forced not in self.tools:
             raise ConfigError(f"tool_choice names {forced!r}, which is not a tool; tools: {', '.join(self.tools)}")
 
@@ -482,6 +489,8 @@ class Agent:
         """Take the tools that are there now."""
         self._versions = [one.version for one in self._sources]
         self.tools: dict[str, ToolPort] = {one.spec.name: under(one, self) for one in as_tools(self._given)}
+        if self._finish is not None:
+            self.tools = with_finish(self.tools, self._finish)
 
     def _has_other_tools(self) -> bool:
         """Whether a source of tools has others than it had."""
@@ -491,16 +500,20 @@ class Agent:
         """The tools of one run. It keeps them, so that its requests go on beginning as they did."""
         if self._has_other_tools():
             self._read_tools()
+        tools, asked = self.tools, machine.state.finish
+        if asked is not None and self._finish is None:  # whoever began the run knows the type of the answer
+            tools = with_finish(tools, recorded(asked))
         if not read_results:
-            return self.tools
-        return {**self.tools, READ_RESULT: ReadResult(partial(whole_result, self.journal, machine))}
+            return tools
+        return {**tools, READ_RESULT: ReadResult(partial(whole_result, self.journal, machine))}
 
     def _specs(self, tools: Mapping[str, ToolPort]) -> tuple[ev.ToolSpec, ...]:
         """The tools as the machine knows them. With a policy, every call of yours needs leave."""
         specs = (one.spec for one in tools.values())
         if self.policy is None:
             return tuple(specs)
-        return tuple(msgspec.structs.replace(spec, approve=spec.name != READ_RESULT) for spec in specs)
+        own = (READ_RESULT, FINISH if FINISH in tools and tools[FINISH].spec.answer else "")
+        return tuple(msgspec.structs.replace(spec, approve=spec.name not in own) for spec in specs)
 
     def _parts(
         self,
@@ -521,6 +534,7 @@ class Agent:
             hearing(control, self.journal),
             opening,
             partial(settle, self.policy),
+            reader_of(tools),
         )
 
 

@@ -30,6 +30,9 @@ class Delta(msgspec.Struct, frozen=True):
     step: int
     text: str = ""
     reasoning: str = ""
+    answer: str = ""
+    """A piece of the answer, where it has a schema: text of a JSON object that is not whole yet
+    (`tenlines.tools.finish.partial`)."""
 
 
 OnDelta: TypeAlias = Callable[[Delta], None]

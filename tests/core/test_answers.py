@@ -10,7 +10,7 @@ from tenlines.core.limits import Limits
 from tenlines.core.replay import fold
 from tenlines.core.transcript import Assistant, Note, Result, Text, ToolCall, User
 
-GIVE = ev.ToolSpec("give", read_only=True, final=True, answer=True)
+GIVE = ev.ToolSpec("give", read_only=True, final=True, answer="object")
 TOOLS = (ev.ToolSpec("look", read_only=True), ev.ToolSpec("send"), GIVE)
 
 

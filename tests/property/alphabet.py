@@ -62,7 +62,7 @@ PUSH = ev.ToolSpec("push", repeatable=True)
 FINISH = ev.ToolSpec("finish", final=True)
 TELL = ev.ToolSpec("tell", read_only=True, final=True)
 TOOLS = (LOOK, PEEK, POLL, PUT, SEND, PUSH, FINISH, TELL)
-GIVE = ev.ToolSpec("give", "Give the answer.", read_only=True, final=True, answer=True)
+GIVE = ev.ToolSpec("give", "Give the answer.", read_only=True, final=True, answer="object")
 TOOLSETS = (
     ((TOOLS,) * 8)
     + ((LOOK, SEND, PUT, GIVE),) * 4

@@ -64,7 +64,7 @@ ANSWERS: tuple[Fault, ...] = (
     Fault(
         "answers: the answer is a tool call",
         D,
-        "return one.counted or (one.spec is not None and one.spec.answer)",
+        "return one.counted or (one.spec is not None and bool(one.spec.answer))",
         "return one.counted",
     ),
 )

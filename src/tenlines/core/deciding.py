@@ -353,7 +353,7 @@ def _undo_call(state: State, place: tuple[int, int]) -> UndoCall:
 
 def is_free(one: OpenCall) -> bool:
     """Whether the limit of tool calls leaves the call alone: it is counted already, or gives the answer."""
-    return one.counted or (one.spec is not None and one.spec.answer)
+    return one.counted or (one.spec is not None and bool(one.spec.answer))
 
 
 def runs_alone(spec: ev.ToolSpec) -> bool:

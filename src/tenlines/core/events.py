@@ -65,8 +65,9 @@ class ToolSpec(msgspec.Struct, frozen=True, gc=False):
     child: bool = False
     """Its call is one run, found by the key of the call: after a crash it starts again, takes that run up, and says
     all that the run has used since it began."""
-    answer: bool = False
-    """Its arguments are the answer, by their schema: words end no run that has it, and its calls are not counted."""
+    answer: Literal["", "object", "value"] = ""
+    """Its arguments are the answer, by their schema: words end no run that has it, and its calls are not counted. The
+    answer is all of them (`object`), or what stands under `answer` (`value`)."""
 
 
 class ChildRun(msgspec.Struct, frozen=True, gc=False):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -131,6 +131,8 @@ class RunResult(msgspec.Struct, frozen=True, gc=False):
     """Calls that had effect, or may have had, and are not known to be undone; in the order in which they started."""
     children: Spent = Spent()
     """What of `usage` and `dollars` the runs under its calls used."""
+    output: Any = None
+    """The answer as the value that it stands for, where it has a schema (`Agent(output=)`)."""
 
     @property
     def last(self) -> str:

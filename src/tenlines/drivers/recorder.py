@@ -58,6 +58,8 @@ class Parts(NamedTuple):
     """What the driver records first: that the run started, or that it was taken over."""
     permit: Permit = _ask
     """What the policy says of a call that needs leave to run."""
+    read: Callable[[str], Any] | None = None
+    """Reads the answer, where it has a schema."""
 
 
 class Recorder:
@@ -156,11 +158,17 @@ class Recorder:
 
     def result(self) -> RunResult:
         """The run as it stands."""
+        result, read = self._so_far(), self.parts.read
+        if result.answer is None or read is None:
+            return result
+        return msgspec.structs.replace(result, output=read(result.answer))
+
+    def _so_far(self) -> RunResult:
         return msgspec.structs.replace(self.machine.result(), observer_errors=self.watchers.errors)
 
     def failed(self, error: JournalError) -> RunResult:
         """The result of a run that had to stop because its journal failed."""
-        so_far = self.result()
+        so_far = self._so_far()
         return msgspec.structs.replace(
             so_far,
             run_id=self._run_id,

@@ -14,11 +14,12 @@ from functools import partial
 from typing import NamedTuple, Protocol, TypeAlias
 
 from tenlines.core.effects import CallModel
+from tenlines.core.events import ToolSpec
 from tenlines.core.transcript import JsonObject, JsonValue, Reply, Usage
 from tenlines.drivers.threads import in_thread, loop_thread
 from tenlines.errors import ConfigError, ConnectionFailed, MalformedReply, ProviderError, RemoteError
 from tenlines.ports import Clock, Delta, OnDelta, SystemClock
-from tenlines.wire.format import Format, Piece, Talk
+from tenlines.wire.format import Format, Piece, Talk, Written
 from tenlines.wire.guard import GuardedTalk
 from tenlines.wire.profile import Profile, Target
 from tenlines.wire.refusals import recognise
@@ -287,6 +288,7 @@ class _Hearing:
     def __init__(self, talk: Talk, request: CallModel, on_delta: OnDelta) -> None:
         self._talk, self._decoder = talk, talk.decoder()
         self._step, self._on_delta = request.step, on_delta
+        self._answer = Answering(request.tools)
         self._whole: Reply | None = None
         self._used: Usage | None = None
 
@@ -301,8 +303,8 @@ class _Hearing:
 
     def take(self, heard: Heard) -> None:
         if isinstance(heard, Whole):
-            self._whole = self._talk.decode(heard.data)
-            self._show(Piece(self._whole.text))
+            whole = self._whole = self._talk.decode(heard.data)
+            self._show(Piece(whole.text, written=tuple(Written(call.name, call.arguments) for call in whole.calls)))
         else:
             self._show(self._decoder.feed(heard))
 
@@ -311,8 +313,27 @@ class _Hearing:
 
     def _show(self, piece: Piece) -> None:
         self._used = piece.usage or self._used
-        if piece.text or piece.reasoning:
-            self._on_delta(Delta(self._step, piece.text, piece.reasoning))
+        text, answer = self._answer.read(piece)
+        if text or piece.reasoning or answer:
+            self._on_delta(Delta(self._step, text, piece.reasoning, answer))
+
+
+class Answering:
+    """What of one streamed reply belongs to an answer with a schema, for eyes only: the arguments of the tool that
+    takes it, or a reply in words that begins as an object."""
+
+    def __init__(self, specs: Sequence[ToolSpec]) -> None:
+        self._name = next((spec.name for spec in specs if spec.answer), "")
+        self._is_object: bool | None = None
+
+    def read(self, piece: Piece) -> tuple[str, str]:
+        """What the piece adds to the words, and to the answer."""
+        if not self._name:
+            return piece.text, ""
+        written = "".join(one.text for one in piece.written if one.name == self._name)
+        if self._is_object is None and piece.text.strip():
+            self._is_object = piece.text.lstrip().startswith("{")
+        return ("", written + piece.text) if self._is_object else (piece.text, written)
 
 
 def is_whole(content_type: str) -> bool:

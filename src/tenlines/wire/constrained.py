@@ -30,7 +30,7 @@ from tenlines.core.transcript import (
     ToolCall,
     User,
 )
-from tenlines.wire.format import Piece
+from tenlines.wire.format import Piece, Written
 from tenlines.wire.openai_chat import encoding
 from tenlines.wire.openai_chat.stream import StreamDecoder as ChatStreamDecoder
 from tenlines.wire.parts import NOTE_PREFIX, plain_text
@@ -43,11 +43,12 @@ You can use these tools:
 Reply with one JSON object and nothing else. To use a tool:
 {{"tool": NAME, "arguments": {{...}}}}
 You are then told its result. When you know the full answer:
-{{"final_answer": TEXT}}
+{answer}
 
 Use a tool for every fact that you do not have; never invent a value. When a result gives an id that another tool \
 takes, use that tool next. Use a tool that changes something only when you were asked to."""
 
+_ANSWER = '{"final_answer": TEXT}'
 _AFTER_RESULT = "If this does not answer the question in full, use the next tool."
 """Stands behind every result. Small models go by what they read last: without it they stop after the first call.
 
@@ -107,7 +108,9 @@ def _leading_systems(view: Sequence[Message]) -> Sequence[System]:
 
 def _system_text(texts: list[str], specs: tuple[ToolSpec, ...]) -> str:
     if specs:
-        texts = [*texts, _INSTRUCTIONS.format(tools="\n".join(map(describe, specs)))]
+        takes_answer = next((spec.name for spec in specs if spec.answer), "")
+        answer = f'{{"tool": {json.dumps(takes_answer)}, "arguments": {{...}}}}' if takes_answer else _ANSWER
+        texts = [*texts, _INSTRUCTIONS.format(tools="\n".join(map(describe, specs)), answer=answer)]
     return "\n\n".join(text for text in texts if text)
 
 
@@ -163,12 +166,13 @@ def encode_message(message: Message) -> JsonObject:
 
 
 def response_format(specs: tuple[ToolSpec, ...], tool_choice: str) -> JsonObject:
-    """The `response_format` of a request: one object for each tool that may be called, or the final answer."""
+    """The `response_format` of a request: one object for each tool that may be called, or the final answer; where a
+    tool takes that, its call in place of text."""
     forms: list[JsonValue] = []
     if tool_choice != "none":
         chosen = [spec for spec in specs if tool_choice in ("auto", "required", spec.name)]
         forms = [_call_form(spec) for spec in chosen]
-    if tool_choice in ("auto", "none") or not forms:
+    if tool_choice == "none" or not forms or (tool_choice == "auto" and not any(spec.answer for spec in specs)):
         forms.append(_object({"final_answer": {"type": "string"}}))
     schema: JsonValue = forms[0] if len(forms) == 1 else {"anyOf": forms}
     return {"type": "json_schema", "json_schema": {"name": "reply", "strict": True, "schema": schema}}
@@ -288,18 +292,24 @@ _HALF_CHARACTER = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}$")
 
 
 class StreamDecoder:
-    """Streams the words of the final answer, not the JSON around them."""
+    """Streams the words of the final answer, and the arguments of a call, not the JSON around them."""
 
     def __init__(self, provider: str, model: str) -> None:
         self._chat = ChatStreamDecoder(provider, model)
         self._pending = ""
         self._in_answer = False
+        self._call: _Arguments | None = None
 
     def feed(self, chunk: JsonValue) -> Piece:
         """Take in one chunk. Raises as `openai_chat.stream.StreamDecoder.feed` does."""
         piece = self._chat.feed(chunk)
+        if self._call is not None:
+            return Piece("", piece.reasoning, written=(self._call.take(piece.text),))
         self._pending += piece.text
         if not self._in_answer:
+            if called := _CALL_BEGINS.match(self._pending):
+                self._call = _Arguments(called[1])
+                return Piece("", piece.reasoning, written=(self._call.take(self._pending[called.end() :]),))
             begun = _ANSWER_BEGINS.match(self._pending)
             if begun is None:
                 return Piece("", piece.reasoning)
@@ -315,6 +325,38 @@ class StreamDecoder:
     def finish(self) -> Reply:
         """The whole reply, once the stream has ended. Raises as `openai_chat.stream.StreamDecoder.finish` does."""
         return read_reply(self._chat.finish())
+
+
+_CALL_BEGINS = re.compile(r'\s*\{\s*"tool"\s*:\s*"([^"\\]*)"\s*,\s*"arguments"\s*:\s*(?=\{)')
+
+
+class _Arguments:
+    """The object that a call's arguments are, out of the text around it."""
+
+    def __init__(self, name: str) -> None:
+        self._name, self._depth = name, 0
+        self._in_text = self._is_escaped = self._is_over = False
+
+    def take(self, text: str) -> Written:
+        """What of the text belongs to the object."""
+        if self._is_over:
+            return Written(self._name, "")
+        for at, char in enumerate(text):
+            self._mark(char)
+            if not self._depth:
+                self._is_over = True
+                return Written(self._name, text[: at + 1])
+        return Written(self._name, text)
+
+    def _mark(self, char: str) -> None:
+        if self._is_escaped:
+            self._is_escaped = False
+        elif char == "\\":
+            self._is_escaped = self._in_text
+        elif char == '"':
+            self._in_text = not self._in_text
+        elif not self._in_text and char in "{}":
+            self._depth += 1 if char == "{" else -1
 
 
 def _unescaped(raw: str) -> str:

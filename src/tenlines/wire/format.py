@@ -16,6 +16,14 @@ from tenlines.wire.turns import Tool, Turn
 # --- a run's requests and replies -------------------------------------------------------------------
 
 
+class Written(NamedTuple):
+    """A piece of the arguments of a call: text of a JSON object that is not whole yet."""
+
+    name: str
+    """The tool, as far as its name is known."""
+    text: str
+
+
 class Piece(NamedTuple):
     """What a chunk of a stream adds, for eyes only."""
 
@@ -23,6 +31,8 @@ class Piece(NamedTuple):
     reasoning: str = ""
     usage: Usage | None = None
     """Everything that was used so far, when the chunk says so: what a stream that breaks off has cost."""
+    written: tuple[Written, ...] = ()
+    """What was written of the arguments of calls."""
 
 
 class StreamDecoder(Protocol):

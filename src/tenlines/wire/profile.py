@@ -91,10 +91,11 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
         last: Roles with which a request may end. Empty for any. An assistant turn with calls is never an end.
         followers: Role -> roles that may follow it directly. A role that is not here may be followed by any.
         merges: Whether neighbours of one role are one message to the provider, so that a repair joins them.
-        traits: Yes-or-no facts that a format's own rules look at; each format's `rules.py` lists its own. The checker
-            itself knows three: `empty_final` (an assistant message with nothing in it may be the last one),
-            `optional_arguments` (a call may have none), and `history` (what is looked at is no request: a reply may
-            come last).
+        traits: Yes-or-no facts that a format's own rules look at; each format's `rules.py` lists its own. How the
+            schema of an answer goes out is said the same in all (`wire.answers`): `answer.beside` tools, or
+            `answer.alone`. The checker itself knows three: `empty_final` (an assistant message with nothing in it may
+            be the last one), `optional_arguments` (a call may have none), and `history` (what is looked at is no
+            request: a reply may come last).
         carries: What of a transcript has a place in this format: `errors` (a result is marked as one), `names` (a
             result names its tool), `images` (in user messages), `files` (in user messages), `result_images`,
             `result_files`, `result_json`, `reasoning` (opaque, of its own provider).

@@ -31,6 +31,7 @@ TRAITS: dict[str, str] = {
     "bound": "a thinking block is bound to everything that stood before it",
     "thinking-back": "each assistant message with calls must carry its thinking",
     "empty_final": "a last assistant message may have nothing in it",
+    "answer.beside": "`output_config.format` holds replies in words to a schema, also beside tools",
     "compacts": "it summarises a conversation by itself when it is asked to (`compact-2026-01-12`)",
     "compaction-signed": "a signed compaction block stands in the place of what it summarises",
 }
@@ -38,7 +39,7 @@ TRAITS: dict[str, str] = {
 
 _BASE = frozenset({"marks", "signed"})
 _OLD = _BASE | {"prefill", "empty_final", "manual", "off", "no-adaptive"}
-_4_6 = _BASE | {"adaptive", "off", "effort", "effort-max", "compacts"}
+_4_6 = _BASE | {"adaptive", "off", "effort", "effort-max", "compacts", "answer.beside"}
 _4_7 = _4_6 | {"no-manual", "no-sampling", "effort-xhigh"}
 _SONNET_5 = _4_7 | {"thinks"}
 _INSIDE = _4_7 | {"system-inside"}

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from tenlines.core.events import ToolSpec
 from tenlines.core.transcript import JsonObject, JsonValue
+from tenlines.wire.answers import held, native
 from tenlines.wire.anthropic.blocks import REASONING, first_said, is_compaction
 from tenlines.wire.anthropic.models import default_max_tokens
-from tenlines.wire.json_values import items
+from tenlines.wire.json_values import items, obj
 from tenlines.wire.profile import Profile, Target
 
 _OFF = ("none", "off", "disabled")
@@ -62,6 +64,14 @@ def _word(effort: str, profile: Profile) -> str:
     if effort in ("xhigh", "max") and not profile.has(f"effort-{effort}"):
         return "high"
     return effort
+
+
+def hold_to_schema(body: JsonObject, specs: tuple[ToolSpec, ...], profile: Profile) -> None:
+    """Have replies in words fit the schema of the answer, where there is one and it can be said in full."""
+    answer = native(specs, profile).answer
+    schema = None if answer is None else held(answer.parameters, "anthropic_strict")
+    if schema is not None:
+        body["output_config"] = {**obj(body.get("output_config")), "format": {"type": "json_schema", "schema": schema}}
 
 
 def is_manual(parameters: JsonObject) -> bool:

@@ -10,7 +10,7 @@ from tenlines.core.transcript import JsonObject, JsonValue, Opaque, Reply
 from tenlines.errors import ConnectionFailed, MalformedReply
 from tenlines.wire.anthropic.blocks import PROVIDER
 from tenlines.wire.anthropic.decoding import assemble, checked, decode_usage
-from tenlines.wire.format import Piece
+from tenlines.wire.format import Piece, Written
 from tenlines.wire.json_values import excerpt, string
 
 
@@ -156,6 +156,8 @@ class _OpenBlock:
         elif isinstance(value, str):
             (self._input if kind == "input_json_delta" else self._text(known.target)).append(value)
         text = string(value)
+        if kind == "input_json_delta":
+            return Piece(written=(Written(string(self._block.get("name")), text),))
         return Piece(text if kind == "text_delta" else "", text if kind == "thinking_delta" else "")
 
     def close(self) -> JsonObject:

@@ -9,7 +9,7 @@ from tenlines.core.transcript import JsonObject, JsonValue, Reply, ToolCall
 from tenlines.errors import ConnectionFailed, MalformedReply
 from tenlines.wire.bedrock.binary import data_of, text_of
 from tenlines.wire.bedrock.decoding import TOO_DEEP, Reading, Whole, assemble, checked, decode_usage
-from tenlines.wire.format import Piece
+from tenlines.wire.format import Piece, Written
 from tenlines.wire.json_values import obj, string
 
 Kind: TypeAlias = Literal["text", "toolUse", "reasoningContent", "citation", "toolResult", "image"]
@@ -117,6 +117,7 @@ class _OpenBlock:
             return Piece(value) if self._kind in ("text", "citation") else Piece()
         if self._kind == "toolUse":
             self._texts.append(_text_in(value, "input"))
+            return Piece(written=(Written(string(self._start.get("name")), self._texts[-1]),))
         elif self._kind == "reasoningContent":
             return self._reason(value)
         elif isinstance(value, list):

@@ -10,7 +10,7 @@ from tenlines.errors import ConnectionFailed, MalformedReply
 from tenlines.wire import usage
 from tenlines.wire.endings import stop_of
 from tenlines.wire.errors import error_from
-from tenlines.wire.format import Piece
+from tenlines.wire.format import Piece, Written
 from tenlines.wire.json_values import excerpt, items, obj, string
 from tenlines.wire.openai_chat.decoding import checked, id_of, name_and_arguments
 
@@ -145,7 +145,7 @@ class StreamDecoder:
                 self._plan.append(plan)
                 return Piece(plan)
             case "tool-call-start" | "tool-call-delta":
-                self._call(event.get("index"), message.get("tool_calls"), chunk)
+                return Piece(written=(self._call(event.get("index"), message.get("tool_calls"), chunk),))
             case _:
                 pass  # citations, starts and ends of parts, events that are yet to be invented
         return Piece()
@@ -156,7 +156,7 @@ class StreamDecoder:
         self._thinking.append(thinking)
         return Piece(text, thinking)
 
-    def _call(self, index: JsonValue, entry: JsonValue, chunk: JsonValue) -> None:
+    def _call(self, index: JsonValue, entry: JsonValue, chunk: JsonValue) -> Written:
         if isinstance(entry, list) and entry:
             entry = entry[0]
         if not isinstance(entry, dict) or isinstance(index, dict | list):
@@ -164,8 +164,9 @@ class StreamDecoder:
         piece = _call(entry, chunk)
         call = self._calls.setdefault(index, _OpenCall())
         call.id, call.name = call.id or piece.id, call.name or piece.name
-        if _has_arguments(entry):
-            call.arguments.append(piece.arguments)
+        added = piece.arguments if _has_arguments(entry) else ""
+        call.arguments.append(added)
+        return Written(call.name, added)
 
     def finish(self) -> Reply:
         """The whole reply, once the stream has ended.

@@ -72,6 +72,7 @@ def profile(context: Mapping[str, str | bool]) -> Profile:
         model=str(context.get("model") or "").lower(),
         faults=_FAULTS,
         name_pattern="",
+        traits=frozenset({"answer.alone"}),
         carries=frozenset({"images", "result_json", "reasoning"}),
     )
 

@@ -319,7 +319,7 @@ _FAULTS: dict[Situation, str] = {
     "reasoning.foreign": "GEM-11",
 }
 _CARRIES = frozenset({"errors", "names", "images", "files", "result_json", "reasoning"})
-_NEWER = frozenset({"signatures", "ids", "result_media", "levels"})
+_NEWER = frozenset({"signatures", "ids", "result_media", "levels", "answer.beside"})
 
 BASE = Profile(
     name="gemini",

@@ -6,9 +6,11 @@ another one: the signature goes back in the part that it came in, even when that
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from tenlines.core.transcript import JsonObject, JsonValue, Reply
 from tenlines.errors import ConnectionFailed, MalformedReply
-from tenlines.wire.format import Piece
+from tenlines.wire.format import Piece, Written
 from tenlines.wire.gemini.decoding import (
     Ending,
     Origin,
@@ -21,7 +23,8 @@ from tenlines.wire.gemini.decoding import (
 )
 from tenlines.wire.gemini.fields import camel, field
 from tenlines.wire.gemini.partial import Arguments
-from tenlines.wire.json_values import excerpt, items, string
+from tenlines.wire.json_values import excerpt, items, obj, string
+from tenlines.wire.openai_chat.decoding import dumped
 
 _LASTING = ("usageMetadata", "modelVersion")
 """What each chunk tells anew; the last one counts."""
@@ -51,13 +54,15 @@ class StreamDecoder:
         candidate = first_candidate(response)
         self._end(ending_of(response, candidate))
         text = reasoning = ""
+        written: list[Written] = []
         for part in parts_of(candidate or {}, chunk):
             self._parts.take(part)
             if part.get("thought"):
                 reasoning += string(part.get("text"))
             else:
                 text += string(part.get("text"))
-        return Piece(text, reasoning, decode_usage(field(response, "usageMetadata"), []))
+            written += _written(part)
+        return Piece(text, reasoning, decode_usage(field(response, "usageMetadata"), []), tuple(written))
 
     def _end(self, ending: Ending) -> None:
         before = self._ending
@@ -82,6 +87,17 @@ class StreamDecoder:
         if self._parts.open is not None and reply.stop == "tool_calls":
             raise MalformedReply("the stream ended in the middle of a call", excerpt(self._parts.open.body))
         return reply
+
+
+def _written(part: JsonObject) -> list[Written]:
+    """The arguments of a call that comes whole, as most do."""
+    body = obj(field(part, "functionCall"))
+    arguments = body.get("args")
+    if not isinstance(arguments, dict):
+        return []
+    with suppress(MalformedReply):  # nested too deeply: that is said when the reply is whole
+        return [Written(string(body.get("name")), dumped(arguments))]
+    return []
 
 
 class _Text:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tenlines.core.effects import CallModel
 from tenlines.core.transcript import JsonObject, JsonValue, Reply
+from tenlines.wire.answers import held, native
 from tenlines.wire.gemini.decoding import Origin, decode_response
 from tenlines.wire.gemini.encoding import Encoder, generation_config, tool_config
 from tenlines.wire.gemini.stream import StreamDecoder
@@ -31,6 +32,9 @@ class Talk:
             body["tools"] = [{"functionDeclarations": declared}]
             body["toolConfig"] = tool_config(effect.tool_choice, self._encoder.names)
         config = generation_config(self._target, effect.max_output_tokens)
+        answer = native(effect.tools, self._target.profile).answer
+        if answer is not None and (schema := held(answer.parameters, "gemini_json")) is not None:
+            config |= {"responseMimeType": "application/json", "responseJsonSchema": schema}
         if config:
             body["generationConfig"] = config
         body["contents"] = contents

@@ -20,6 +20,7 @@ from tenlines.core.transcript import (
     User,
 )
 from tenlines.wire import encoder as base
+from tenlines.wire.answers import named, native
 from tenlines.wire.encoder import own_payloads
 from tenlines.wire.ids import Ids, Names
 from tenlines.wire.parts import CONTINUE, NOTE_PREFIX, START, data_url, plain_text, shown_or_told
@@ -136,7 +137,8 @@ def _shown(part: Part) -> JsonObject | None:
 def encode_request(encoder: Encoder, target: Target, effect: CallModel, stream: bool) -> JsonObject:
     """The body of a request. Its messages stand last, so that the JSON of one request is the beginning of the next
     one's."""
-    entries, tools = encoder.extend(effect.messages, effect.new_from), encoder.tools(effect.tools)
+    answer, specs = native(effect.tools, target.profile)
+    entries, tools = encoder.extend(effect.messages, effect.new_from), encoder.tools(specs)
     body: JsonObject = {"model": target.model}
     limit = target.limit(effect.max_output_tokens)
     if limit is not None:
@@ -148,6 +150,8 @@ def encode_request(encoder: Encoder, target: Target, effect: CallModel, stream: 
     if tools:
         body["tools"] = tools
         body["tool_choice"] = _choice(effect.tool_choice, encoder.names)
+    if answer is not None:
+        body["response_format"] = {"type": "json_schema", "json_schema": named(answer)}
     if stream:
         body["stream"] = True
     body["messages"] = ended(entries)

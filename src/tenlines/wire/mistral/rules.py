@@ -309,6 +309,7 @@ def profile(context: Mapping[str, str | bool]) -> Profile:
         "thinking": newest >= 11,
         "image_results": newest >= 15,
         "no_images": newest < 3,
+        "answer.alone": is_hosted,
         "no_effort": version != 0 and version < 15,
     }
     faults = _FAULTS | (_BY_ID if newest >= 11 else _BY_NUMBER)

@@ -42,12 +42,10 @@ class StreamDecoder:
         delta = choice.get("delta")
         if not isinstance(delta, dict):
             return Piece(usage=usage)
-        for entry in items(delta.get("tool_calls")):
-            if not isinstance(entry, dict):
-                raise MalformedReply("a tool call of the stream is not an object", excerpt(chunk))
-            self._calls.take({**entry, "id": None} if entry.get("id") == NO_ID else entry)
+        entries: list[JsonValue] = [_unnumbered(entry) for entry in items(delta.get("tool_calls"))]
+        written = self._calls.written(entries, chunk)
         text, reasoning = self._chunks.take(delta.get("content"))
-        return Piece(text, reasoning, usage)
+        return Piece(text, reasoning, usage, written)
 
     def finish(self) -> Reply:
         """The whole reply, once the stream has ended.
@@ -65,6 +63,11 @@ class StreamDecoder:
             return assemble(self._chunks.whole, calls, self._ending, self._reading, remarks)
         except RecursionError as error:
             raise MalformedReply(TOO_DEEP) from error
+
+
+def _unnumbered(entry: JsonValue) -> JsonValue:
+    """An entry whose id is a placeholder, without it."""
+    return {**entry, "id": None} if isinstance(entry, dict) and entry.get("id") == NO_ID else entry
 
 
 class _Chunks:

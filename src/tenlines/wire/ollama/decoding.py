@@ -8,7 +8,7 @@ from tenlines.core.transcript import JsonObject, JsonValue, Opaque, Reply, StopR
 from tenlines.errors import ConnectionFailed, MalformedReply
 from tenlines.wire import usage
 from tenlines.wire.endings import stop_of
-from tenlines.wire.format import Piece
+from tenlines.wire.format import Piece, Written
 from tenlines.wire.json_values import excerpt, items, string
 from tenlines.wire.openai_chat.decoding import checked, dumped, id_of
 
@@ -58,9 +58,9 @@ class StreamDecoder:
         text, thinking = string(message.get("content")), string(message.get("thinking"))
         self._text.append(text)
         self._thinking.append(thinking)
-        for entry in items(message.get("tool_calls")):
-            self._calls.append(_call(entry, chunk))
-        return Piece(text, thinking)
+        calls = [_call(entry, chunk) for entry in items(message.get("tool_calls"))]
+        self._calls += calls
+        return Piece(text, thinking, written=tuple(Written(call.name, call.arguments) for call in calls))
 
     def finish(self) -> Reply:
         """The whole reply, once the stream has ended.

@@ -81,6 +81,6 @@ def profile(context: Mapping[str, str | bool]) -> Profile:
         pairs_by="position",
         arguments="object",
         name_pattern="",
-        traits=frozenset({"turns.continued", "images_apart"}),
+        traits=frozenset({"turns.continued", "images_apart", "answer.alone"}),
         carries=frozenset({"names", "images", "reasoning"}),
     )

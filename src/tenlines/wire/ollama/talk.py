@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from tenlines.core.effects import CallModel
 from tenlines.core.transcript import JsonObject, JsonValue, Reply
+from tenlines.wire.answers import native
+from tenlines.wire.constrained import simple_schema
 from tenlines.wire.ollama.decoding import StreamDecoder, decode_response
 from tenlines.wire.ollama.encoding import Encoder, encode_request
 from tenlines.wire.profile import Target
@@ -22,14 +24,18 @@ class Talk:
         model from it, and the history needs no declarations.
         """
         self._encoder.extend(effect.messages, effect.new_from)
-        tools = [] if effect.tool_choice == "none" else self._encoder.tools(effect.tools)
-        return encode_request(
+        answer, specs = native(effect.tools, self._target.profile)
+        tools = [] if effect.tool_choice == "none" else self._encoder.tools(specs)
+        body = encode_request(
             self._target,
             self._encoder.closed(),
             tools,
             max_output_tokens=effect.max_output_tokens,
             stream=stream,
         )
+        if answer is not None:
+            body["format"] = simple_schema(answer.parameters)
+        return body
 
     def decode(self, data: JsonValue) -> Reply:
         """The reply in a whole response."""

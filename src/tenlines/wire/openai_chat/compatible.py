@@ -88,7 +88,7 @@ _STRICT = _Shape("first", ("user",), ("user", "tool"), _ALTERNATING, merges=True
 
 def _vllm(context: Context) -> _Server:
     faults: Mapping[Situation, str] = {} if _is_newer_than(str(context.get("version", "")), (0, 25)) else _PARSED
-    return _Server("source of vLLM's chat_utils; bug reports", _LOCAL, faults)
+    return _Server("source of vLLM's chat_utils; bug reports", _LOCAL | {"answer.alone"}, faults)
 
 
 def _is_newer_than(version: str, last: tuple[int, int]) -> bool:
@@ -101,7 +101,7 @@ def _is_newer_than(version: str, last: tuple[int, int]) -> bool:
 
 
 def _llama_cpp(context: Context) -> _Server:
-    traits = _LOCAL | {"LCP-1", "LCP-2"}
+    traits = _LOCAL | {"LCP-1", "LCP-2", "answer.alone"}
     if context.get("enable_thinking") is True or context.get("thinking") is True:
         traits |= {"thinks"}
     return _Server("source of llama.cpp's server and chat templates", traits, {**_PARSED, "message.empty": "LCP-1"})

@@ -343,6 +343,8 @@ _BASE = frozenset({"OAI-C-3", "OAI-C-4", "OAI-C-5", "OAI-C-6", "OAI-C-15", "OAI-
 _REASONING = re.compile(r"o\d|o-series|gpt-(5(?!.*chat)|[6-9])")
 _NONE_WITH_TOOLS = re.compile(r"gpt-(5\.[4-9]|[6-9])")
 _NO_STOP = re.compile(r"o3|o4-mini")
+_NO_SCHEMA = re.compile(r"$|gpt-3|gpt-4(-|$)|gpt-4o-2024-05|chatgpt|o1-(mini|preview)|.*(audio|search|realtime)")
+"""Models that take no `response_format` with a schema, and those that are not known."""
 
 
 def openai_profile(context: Mapping[str, str | bool]) -> Profile:
@@ -351,6 +353,8 @@ def openai_profile(context: Mapping[str, str | bool]) -> Profile:
     traits = {*_BASE, "OAI-C-22", "limit.new_name", "reasoning.never"}
     if _REASONING.match(model):
         traits.add("OAI-C-21")
+    if _NO_SCHEMA.match(model) is None:
+        traits.add("answer.beside")
     if _NO_STOP.match(model):
         traits.add("stop.never")
     if _NONE_WITH_TOOLS.match(model):

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from tenlines.core.transcript import JsonObject, JsonValue, Opaque, Reply, ToolCall
 from tenlines.errors import ConnectionFailed, MalformedReply
-from tenlines.wire.format import Piece
+from tenlines.wire.format import Piece, Written
 from tenlines.wire.json_values import excerpt, items
 from tenlines.wire.openai_chat.decoding import (
     Ending,
@@ -75,11 +75,7 @@ class StreamDecoder:
         entries = delta.get("tool_calls")
         if entries is None and isinstance(delta.get("function_call"), dict):
             entries = [{"function": delta["function_call"]}]
-        for entry in items(entries):
-            if not isinstance(entry, dict):
-                raise MalformedReply("a tool call of the stream is not an object", excerpt(chunk))
-            self._calls.take(entry)
-        return Piece(text + refusal, reasoning)
+        return Piece(text + refusal, reasoning, written=self._calls.written(entries, chunk))
 
     def finish(self) -> Reply:
         """The whole reply, once the stream has ended.
@@ -158,7 +154,20 @@ class CallAssembly:
         self._by_id: dict[str, _OpenCall] = {}
         self._by_index: dict[int, _OpenCall] = {}
 
-    def take(self, entry: JsonObject) -> None:
+    def written(self, entries: JsonValue, chunk: JsonValue) -> tuple[Written, ...]:
+        """All of `delta.tool_calls`: what they add to arguments.
+
+        Raises:
+            MalformedReply: One of them is no call.
+        """
+        found: list[Written] = []
+        for entry in items(entries):
+            if not isinstance(entry, dict):
+                raise MalformedReply("a tool call of the stream is not an object", excerpt(chunk))
+            found.append(self.take(entry))
+        return tuple(one for one in found if one.text)
+
+    def take(self, entry: JsonObject) -> Written:
         """One entry of `delta.tool_calls`."""
         call_id = id_of(entry)
         raw_index = entry.get("index")
@@ -179,6 +188,7 @@ class CallAssembly:
             call.fragments.append((index, fragment))
         if entry.get("extra_content") is not None:
             call.extra = entry["extra_content"]
+        return Written(call.name, fragment)
 
     def _owner(self, call_id: str, index: int | None, name: str) -> _OpenCall | None:
         at_index = None if index is None else self._by_index.get(index)

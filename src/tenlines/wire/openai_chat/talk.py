@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tenlines.core.effects import CallModel
 from tenlines.core.transcript import JsonObject, JsonValue, Reply
+from tenlines.wire.answers import native, response_format
 from tenlines.wire.openai_chat.decoding import decode_response
 from tenlines.wire.openai_chat.encoding import Encoder, encode_request
 from tenlines.wire.openai_chat.stream import StreamDecoder
@@ -19,14 +20,18 @@ class Talk:
     def request(self, effect: CallModel, stream: bool) -> JsonObject:
         """The body of the next request; O(new)."""
         self._encoder.extend(effect.messages, effect.new_from)
-        return encode_request(
+        answer, specs = native(effect.tools, self._target.profile)
+        body = encode_request(
             self._target,
             self._encoder.closed(),
-            self._encoder.tools(effect.tools),
+            self._encoder.tools(specs),
             tool_choice=effect.tool_choice,
             max_output_tokens=effect.max_output_tokens,
             stream=stream,
         )
+        if answer is not None:
+            body["response_format"] = response_format(answer, self._target.profile)
+        return body
 
     def decode(self, data: JsonValue) -> Reply:
         """The reply in a whole response."""

@@ -49,7 +49,8 @@ OPENAI = Profile(
     unique_ids="history",
     id_max=64,
     results="anywhere",
-    traits=_EVERYWHERE | {"encrypted", "compacts", *(f"OAI-R-{number}" for number in (7, 8, 9, 10, 11, 15))},
+    traits=_EVERYWHERE
+    | {"answer.beside", "encrypted", "compacts", *(f"OAI-R-{number}" for number in (7, 8, 9, 10, 11, 15))},
     carries=frozenset({"images", "files", "result_images", "result_files", "reasoning"}),
 )
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from tenlines.core.transcript import JsonObject, JsonValue, Reply
 from tenlines.errors import ConnectionFailed, MalformedReply, RemoteError
 from tenlines.wire.errors import error_from
-from tenlines.wire.format import Piece
+from tenlines.wire.format import Piece, Written
 from tenlines.wire.json_values import items, obj, string
 from tenlines.wire.openai_responses.decoding import Reading, assemble, checked, decode_usage
 
@@ -149,6 +149,8 @@ class StreamDecoder:
         held.append(text)
         if not is_new:
             return Piece()
+        if field.item == "function_call":
+            return Piece(written=(Written(string(slot.begun.get("name")), text),))
         return Piece(text if field.part in _VISIBLE else "", text if field.part in _THOUGHT else "")
 
     def _slot(self, event: JsonObject, item_id: JsonValue, *, opens: bool) -> _Slot:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tenlines.core.effects import CallModel
 from tenlines.core.transcript import JsonObject, JsonValue, Reply
+from tenlines.wire.answers import named, native
 from tenlines.wire.openai_responses.decoding import Reading, decode_response
 from tenlines.wire.openai_responses.encoding import ItemEncoder, encode_request
 from tenlines.wire.openai_responses.stream import StreamDecoder
@@ -20,11 +21,16 @@ class Talk:
     def request(self, effect: CallModel, stream: bool) -> JsonObject:
         """The body of the next request."""
         self._limit = self._target.limit(effect.max_output_tokens)
-        tools = self._encoder.tools(effect.tools)
+        answer, specs = native(effect.tools, self._target.profile)
+        tools = self._encoder.tools(specs)
         choice = effect.tool_choice
         wire_choice = choice if choice in ("auto", "none", "required") else self._encoder.names.wire(choice)
         items = self._encoder.extend(effect.messages, effect.new_from)
-        return encode_request(self._target, effect, items, tools, wire_choice, stream=stream)
+        body = encode_request(self._target, effect, items, tools, wire_choice, stream=stream)
+        if answer is not None:
+            text: JsonObject = {"format": {"type": "json_schema", **named(answer)}}
+            body = {"text": text, **body}  # the items stay last
+        return body
 
     def decode(self, data: JsonValue) -> Reply:
         """The reply in a whole response."""
