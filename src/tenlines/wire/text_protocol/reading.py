@@ -205,13 +205,12 @@ class _Walk:
         return Parsed("", (), "", remarks)  # labels and nothing else: an empty reply
 
 
-_DECORATION = " \t*_`'\"\u2018\u2019\u201c\u201d"
+_DECORATION = " \t*`'\"\u2018\u2019\u201c\u201d"
 
 
 def _tool_name(content: str) -> str:
-    """The name behind `Action:`, without what only decorates it."""
-    line = content.partition("\n")[0].strip()
-    name = line.strip(_DECORATION) if "_" not in line[:1] + line[-1:] else line.strip(_DECORATION.replace("_", ""))
+    """The name behind `Action:`, without what only decorates it. An underscore may be part of a name."""
+    name = content.partition("\n")[0].strip(_DECORATION)
     if not name or name[0] in "{[<":
         raise _Refused(NO_NAME)
     return name
