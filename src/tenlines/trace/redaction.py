@@ -26,8 +26,8 @@ meant too; `max_tokens` is not."""
 
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _SCHEME = r"(?:Bearer|Basic|Digest|Token)\s+"
-_NAME = re.compile(r"(?<![\w-])([A-Za-z][\w-]{0,63}+)\\*[\"']?\s*[:=]\s*")
-"""Something that is given a value: a field, a header, a parameter."""
+_NAME = re.compile(r"(?<![\w-])((?:[A-Za-z][\w-]{0,63}+ ){0,2}[A-Za-z][\w-]{0,63}+)\\*[\"']?\s*[:=]\s*")
+"""Something that is given a value: a field, a header, a parameter, up to three words in a sentence."""
 _VALUE = re.compile(rf"(\\*[\"'])({_SCHEME})?(.{{0,4096}}?)\1|()({_SCHEME})?([^\s,;&\"'}}\]\\]+)", re.IGNORECASE)
 _BEARER = re.compile(r"\b(Bearer|Basic)(\s+)([\w.~+/=-]{8,})", re.IGNORECASE)
 _PRIVATE_KEY = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL)
@@ -134,7 +134,7 @@ class Redaction:
         return any(" ".join(words[-many:]) in self._names for many in range(1, min(len(words), self._longest) + 1))
 
     def _learn(self, value: str | None) -> None:
-        secret = re.sub(f"^{_SCHEME}", "", (value or "").strip(), flags=re.IGNORECASE)
+        secret = re.sub(f"^{_SCHEME}", "", (value or "").strip(), flags=re.IGNORECASE).rstrip(".!?)")
         if len(secret) < _LEARNT_FROM or secret in self._learnt or secret == REDACTED:
             return
         self._learnt |= {secret}
