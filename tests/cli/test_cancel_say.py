@@ -56,6 +56,7 @@ def test_what_is_said_is_heard_by_a_run_of_another_process(
     assert told(server, 1)[-1] == "Use the archive."
     (said,) = (event for event in events_of() if isinstance(event, ev.MessageQueued))
     assert (said.by, said.mail) == ("Carla", 1)
+    assert "Carla said: Use the archive." in tenlines("show", "last").out
 
 
 @pytest.mark.slow
@@ -73,6 +74,7 @@ def test_a_run_of_another_process_is_stopped_at_once_and_can_be_resumed(
     assert (stop.mode, stop.reason, stop.mail, bool(stop.by)) == ("now", "lunch", 1, True)
     assert [event.outcome for event in log if isinstance(event, ev.CallAbandoned)] == ["in_doubt"]
     assert (log[-1].status, log[-1].reason) == ("cancelled", "lunch")
+    assert f"cancel by {stop.by}: stop at once: lunch" in tenlines("show", "last").out
     assert tenlines("resume", "last").out == "all done\n"  # heard once
 
 

@@ -228,6 +228,7 @@ def test_a_run_of_another_process_is_told_something_and_stopped(
     page.click("text=Say it")
     assert told(page) == "Posted. The story shows it as soon as the run has heard it."
     page.wait_for_selector(".remark:has-text('Hurry <script>alert(1)</script>')")
+    assert page.inner_text(".remark strong") == "Carla said"
     page.click("text=Cancel the run…")
     page.keyboard.type("lunch")
     page.click("text=Stop at once")

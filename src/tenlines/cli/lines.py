@@ -86,7 +86,10 @@ def call_notes(view: CallView, *, full: bool = False) -> list[Text]:
 
 def remark_line(remark: Remark, *, full: bool = False) -> Text:
     """`told the model: ...`."""
-    line = Text().append(REMARK_WORD[remark.kind], REMARK_STYLE.get(remark.kind, "bold"))
+    word = REMARK_WORD[remark.kind]
+    if remark.by:
+        word = f"{one_line(remark.by, 60)} said" if remark.kind == "said" else f"{word} by {one_line(remark.by, 60)}"
+    line = Text().append(word, REMARK_STYLE.get(remark.kind, "bold"))
     if remark.text:
         text = clean(remark.text) if full else one_line(remark.text, 400)
         line.append(" " if text.startswith("by ") and remark.kind in ("resumed", "undo") else ": ").append(text)

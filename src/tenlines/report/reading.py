@@ -171,6 +171,10 @@ class Reading:
 
     def _remark(self, remark: Remark, id: str) -> RemarkItem:
         word, tone = REMARKS[remark.kind]
+        if remark.by:
+            word = (
+                f"{one_line(remark.by, 60)} said" if remark.kind == "said" else f"{word} by {one_line(remark.by, 60)}"
+            )
         return RemarkItem(id, remark.kind, word, tone, self._since(remark.at), clean(remark.text))
 
     def _step(self, step: StepView, id: str, at: int) -> StepItem:

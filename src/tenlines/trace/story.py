@@ -102,6 +102,8 @@ class Remark:
     kind: RemarkKind
     at: float
     text: str
+    by: str = ""
+    """Who said it, where that came from another process."""
 
 
 Item: TypeAlias = StepView | Remark
@@ -236,13 +238,13 @@ class Story:
                 if self._step is not None:
                     self._step.failed = True
                 self._add("failed", event.at, message)
-            case ev.MessageQueued(parts=parts):
-                self._add("said", event.at, words_of(parts))
+            case ev.MessageQueued(parts=parts, by=by):
+                self._add("said", event.at, words_of(parts), by)
             case ev.LimitsRaised(limits=limits):
                 self._add("limits", event.at, words.limits_words(limits))
-            case ev.CancelRequested(mode=mode, reason=reason):
+            case ev.CancelRequested(mode=mode, reason=reason, by=by):
                 how = "stop after what is running" if mode == "drain" else "stop at once"
-                self._add("cancel", event.at, f"{how}: {reason}" if reason else how)
+                self._add("cancel", event.at, f"{how}: {reason}" if reason else how, by)
             case ev.ContextCompacted():
                 self._messages, self._was_cut = len(self.machine.state.messages), True
                 self._add("cut", event.at, words.cut_words(event))
@@ -264,8 +266,8 @@ class Story:
         for text in warnings:
             self._add("warning", at, self.redaction.text(text))
 
-    def _add(self, kind: RemarkKind, at: float, text: str) -> None:
-        self.items.append(Remark(kind, at, text))
+    def _add(self, kind: RemarkKind, at: float, text: str, by: str = "") -> None:
+        self.items.append(Remark(kind, at, text, by))
 
 
 def said_of_call(event: ev.ApprovalAsked | ev.ApprovalGiven | ev.CallReconciled | ev.CallUndone) -> str:
