@@ -63,9 +63,13 @@ _HEAD = re.compile(
 )
 _THINKING = re.compile(r"\s*<think>")
 ENDS = re.compile(
-    r"(?:<\|(?:im_end|eot_id|eom_id|end|endoftext|end_of_text|end_of_turn)\|>|</s>|<end_of_turn>|<\uff5cend\u2581of\u2581sentence\uff5c>)"
-    r"[ \t]*(?=\n|<|\Z)"
+    r"(?:<\|(?:im_end|eot_id|eom_id|end|endoftext|end_of_text|end_of_turn)\|>|<end_of_turn>"
+    "|<\uff5cend\u2581of\u2581sentence\uff5c>)"
+    r"[ \t]*(?=\n|<[|\uff5c]|<start_of_turn>|\Z)"
 )
+"""Tokens that end a turn, where a turn may end: at the end of a line, or in front of another token."""
+_HTML_LIKE_END = re.compile(r"</s>(?=\s*(?:<s>|\[INST\]|<\||\Z))")
+"""This one is also a tag of HTML."""
 
 
 def heard(text: str) -> tuple[str, tuple[str, ...]]:
@@ -76,7 +80,7 @@ def heard(text: str) -> tuple[str, tuple[str, ...]]:
         text = text[head.end() :]
     if thinking := _THINKING.match(text):
         text = text[thinking.end() :].partition("</think>")[2]
-    if end := ENDS.search(text):
+    if end := ENDS.search(text) or _HTML_LIKE_END.search(text):
         if text[end.end() :].strip():
             remarks.append(f"what the model wrote behind {end[0].strip()} was left out")
         text = text[: end.start()]
