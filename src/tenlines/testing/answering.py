@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterable, Mapping
 
 from tenlines.agent import Agent
@@ -16,8 +15,8 @@ from tenlines.ports import Journal, Model, OnDelta
 
 def answered_by(agent: Agent, model: Model, journal: Journal) -> Agent:
     """The same agent with another model and another journal."""
-    other = copy.copy(agent)
-    other.model, other._journal = model, journal
+    other = agent._recording_in(journal)
+    other.model = model
     return other
 
 

@@ -126,7 +126,7 @@ class _Trial:
         journal = crash_after(record=record, at_once=at_once)
         with contextlib.suppress(SimulatedCrash):
             self._run(driver, self._agent(journal))
-        (run,) = journal.runs()
+        *_, run = journal.runs()  # those that began later are calls of it
         result = self._resume(driver, self._agent(journal.survivor), run.run_id)
         return self._report(driver, record, at_once, result, journal.survivor)
 
