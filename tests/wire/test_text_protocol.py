@@ -132,7 +132,8 @@ def test_what_is_shown_of_a_reply_does_not_depend_on_how_it_came(text: str, styl
 HOSTILE = [
     "\n", " ", "{", "}", '"', "\\", '{"a":', "`", "```\n", "Action:\n", "Action: x\nAction Input: {}\n", "Thought:\n",
     "Final Answer:\n", "Observation:\n", "<tool_call>", "<tool_call>{", "[TOOL_CALLS]\n", "<function=x>", "<think>",
-    "<|im_end|> ", "</s> ", "</s>", "<|im_end|>x", "**", "# ", "Action Input: {\"a\": \"\\\"", "~~~\n", "```json\n{\"tool\": 1}\n```\n",
+    "<|im_end|> ", "<|im_end|>x",
+    "</s> ", "</s>", "**", "# ", "Action Input: {\"a\": \"\\\"", "~~~\n", "```json\n{\"tool\": 1}\n```\n",
     "\t\t\t\t", "_", "<", "<|", "Final Answer:\nAction:\n",
 ]  # fmt: skip
 
