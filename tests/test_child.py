@@ -370,6 +370,30 @@ def test_a_child_that_stopped_with_its_caller_goes_on_with_it_and_one_that_a_per
         assert result.calls[0].child.status == ended  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize("seen", [0, 3, 8], ids=["never began", "was at work", "had ended"])
+def test_what_is_held_for_a_call_that_was_given_up_is_settled_when_its_run_is_taken_up(way: Way, seen: int) -> None:
+    helper = child_of(asks("look"), "42", settings=PRICED).as_tool()
+    replies = (asks("helper", helper=TASK), "done")
+    agent = parent_of(helper, *replies, settings=PRICED)
+    first = way.run(agent, limits=Limits(dollars=1.0, steps=20))
+    cut = Cut(agent.journal, first.run_id, 4, seen)
+    at = log_of(agent, first.run_id)[3].at
+    cut.journal.append(first.run_id, ev.CallTimedOut(seq=4, at=at, step=1, position=0, after_s=1.0, text="too late"))
+    again = parent_of(helper, *replies, settings=PRICED, journal=cut.journal)
+    result = way.resume(again, first.run_id)
+    assert (result.status, result.calls[0].outcome) == ("answered", "timeout")
+    account = fold(log_of(again, first.run_id)).state.account
+    assert (account.held, account.holders) == (NOTHING, 0)
+    if seen == 0:
+        assert (result.calls[0].child, account.children.steps) == (None, 0)
+        assert len(again.journal.runs()) == 1
+    else:
+        assert result.calls[0].child is not None
+        assert result.calls[0].child.status == ("cancelled" if seen == 3 else "answered")
+        assert account.children.dollars == pytest.approx(fold(child_log(again)).state.account.dollars)
+        assert child_log(again)[-1].status == result.calls[0].child.status
+
+
 def test_what_is_said_to_a_run_stays_with_it(way: Way) -> None:
     control = Control()
     helper = child_of(asks("wait"), "42", tools=[stopping(lambda one: one.say("hello"), control)])

@@ -16,7 +16,7 @@ from typing import Any, Self, TypeAlias
 
 import msgspec
 
-from tenlines.child import Brief, ChildTool, under
+from tenlines.child import Brief, ChildTool, given_up, under
 from tenlines.core import events as ev
 from tenlines.core.children import ID_LENGTH, ID_LETTERS
 from tenlines.core.context import Compaction, instructed
@@ -460,19 +460,20 @@ class Agent:
         chosen = self._past.informed(Compaction() if compaction is True else compaction or None)
         raised = () if limits is None else (Draft(ev.LimitsRaised, {"limits": limits}),)
         unheard = map(draft_of, waiting(self.journal, run_id, state.mail))
-        return self._parts(machine, run_id, control, (self._taking_up(tools, chosen), *raised, *unheard), tools)
+        opening = (self._taking_up(tools, chosen), *raised, *given_up(state, tools.values()), *unheard)
+        return self._parts(machine, run_id, control, opening, tools)
 
     def _reopened(self, run_id: str) -> tuple[Machine, dict[str, ToolPort]]:
         """A run of the journal, and the tools that it has now."""
         machine = machine_of(self.journal, run_id)
         return machine, self._tools_of(machine, machine.state.settings.read_results)
 
-    def _stopping(self, run_id: str, control: Control | None) -> Parts | None:
+    def _stopping(self, run_id: str, control: Control | None, reason: str = "the run is undone") -> Parts | None:
         """Parts that end an open run; None where it has ended, or is being undone already."""
         machine, tools = self._reopened(run_id)
         if machine.state.phase is Phase.UNDOING or (machine.state.phase is Phase.ENDED and not machine.state.exchange):
             return None
-        stop = Draft(ev.CancelRequested, {"mode": "now", "reason": "the run is undone"})
+        stop = Draft(ev.CancelRequested, {"mode": "now", "reason": reason})
         return self._parts(machine, run_id, control, (self._taking_up(tools), stop), tools)
 
     def _undoing(self, run_id: str, by: str, reason: str, control: Control | None) -> Parts:

@@ -7,24 +7,26 @@ has ended, only read. What a child ended as is told as it is; one without an ans
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from copy import copy
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from tenlines.core import events as ev
 from tenlines.core.children import bounded, child_id
 from tenlines.core.events import ChildRun, ToolSpec, WaitingCall
-from tenlines.core.limits import Left, Limits
+from tenlines.core.limits import Left, Limits, Spent
 from tenlines.core.machine import Machine
 from tenlines.core.outcomes import bounded as shortened
 from tenlines.core.outcomes import not_executed
 from tenlines.core.result import RunResult
-from tenlines.core.state import OpenCall, Phase, State
-from tenlines.core.transcript import JsonObject, Message, Result, System, Text
-from tenlines.drivers import aio
+from tenlines.core.state import OpenCall, Phase, State, call_key
+from tenlines.core.transcript import JsonObject, Message, Outcome, Result, System, Text
+from tenlines.drivers import aio, sync
 from tenlines.drivers.control import Control
+from tenlines.drivers.drafts import Draft
 from tenlines.drivers.recorder import Parts, machine_of
 from tenlines.drivers.threads import in_thread
 from tenlines.errors import ConfigError, JournalError, RunNotFound
@@ -174,6 +176,26 @@ class ChildTool:
         if failed:
             raise RuntimeError(f"in run {run_id} these could not be undone: {', '.join(failed)}")
 
+    def close(self, key: str) -> Draft | None:
+        """What became of the run of a call that was given up, where the process died before it said so. It is ended, if
+        it has not; None where its log cannot be written.
+
+        Raises:
+            JournalError: Its log cannot be read.
+        """
+        agent, run_id = self._at_work(), child_id(key)
+        found = _found(agent.journal, run_id)
+        if found is None:
+            return _late(key, "cancelled", f"{self.spec.name} never began", Spent(), None)
+        stopping = None if _is_over(found.state) else agent._stopping(run_id, None, CALLER_STOPPED)
+        result = found.result() if stopping is None else sync.drive(stopping)
+        if result.status == "journal_error":
+            return None
+        text = result.answer or unanswered(self.spec.name, result)
+        outcome: Outcome = "ok" if result.status == "answered" else "tool_error"
+        run = ChildRun(run_id, result.status, result.reason)
+        return _late(key, outcome, text, _spent(found.state if stopping is None else stopping.machine.state), run)
+
     # --- the run --------------------------------------------------------------------------------------
 
     def _at_work(self) -> Agent:
@@ -256,10 +278,32 @@ def _is_over(state: State) -> bool:
 
 
 def _charge(state: State, ctx: CallContext) -> None:
-    """What the run used since it began; the call says it once, when it has ended."""
-    spent = state.account.charged
-    if state.start is not None and ctx.spent is not None:
-        ctx.charge(msgspec.structs.replace(spent, runs=(state.start.run_id, *spent.runs)))
+    """What the run used; the call says it once, when it has ended."""
+    if ctx.spent is not None:
+        ctx.charge(_spent(state))
+
+
+def _spent(state: State) -> Spent:
+    """What a run and those under it used since it began."""
+    spent, run_id = state.account.charged, "" if state.start is None else state.start.run_id
+    return msgspec.structs.replace(spent, runs=(run_id, *spent.runs)) if run_id else spent
+
+
+def given_up(state: State, tools: Iterable[ToolPort]) -> list[Draft]:
+    """What runs under calls used that were given up before the process died, which nobody has said yet."""
+    named: dict[str, Any] = {one.spec.name: one for one in tools if one.spec.child and hasattr(one, "close")}
+    late = (
+        named[one.call.name].close(call_key(state, *place))
+        for place, one in state.given_up.items()
+        if one.allowance is not None and one.spec is not None and one.spec.child and one.call.name in named
+    )
+    return [draft for draft in late if draft is not None]
+
+
+def _late(key: str, outcome: Outcome, text: str, spent: Spent, child: ChildRun | None) -> Draft:
+    _, step, position = key.rsplit(":", 2)
+    fields = {"step": int(step), "position": int(position), "outcome": outcome, "text": text}
+    return Draft(ev.LateResultArrived, {**fields, "spent": spent, "child": child})
 
 
 def _with_time_worked(given: Left, state: State) -> Left:

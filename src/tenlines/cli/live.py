@@ -19,7 +19,7 @@ from tenlines.core import events as ev
 from tenlines.core.effects import Sleep
 from tenlines.ports import Clock, Delta
 from tenlines.trace import words
-from tenlines.trace.story import ALLOWED_BY_POLICY, Remark, StepView, Story
+from tenlines.trace.story import ALLOWED_BY_POLICY, CallView, Remark, StepView, Story
 from tenlines.trace.text import clean, one_line
 
 FRAMES_PER_SECOND = 10
@@ -110,6 +110,9 @@ class LiveView:
                 self._line(Text(f"{one_line(view.name, 60)} came back late: {one_line(view.late)}", "yellow"), 2)
             case ev.ApprovalAsked() | ev.ApprovalGiven() | ev.CallReconciled() | ev.CallUndone():
                 self._said_of_call(event)
+            case ev.ChildPaused(step=step, position=position):
+                self._no_longer(self.story.call(step, position))
+                self._said_of_call(event)
             case ev.SummaryStarted():
                 self.picture = Picture((Activity("the model is summing up what was done so far", event.at),))
             case ev.SummaryEnded():
@@ -121,10 +124,10 @@ class LiveView:
     def _on_delta(self, delta: Delta) -> None:
         """Show a piece of the reply that is being written."""
         activities, writing, thinking = self.picture
-        if delta.text:
+        if delta.text or delta.answer:
             activities = tuple(one._replace(label=f"step {delta.step}: the model is writing") for one in activities)
         self.picture = Picture(
-            activities, (writing + delta.text)[-TAIL_CHARS:], (thinking + delta.reasoning)[-TAIL_CHARS:]
+            activities, (writing + delta.text + delta.answer)[-TAIL_CHARS:], (thinking + delta.reasoning)[-TAIL_CHARS:]
         )
 
     def _started(self, event: ev.RunStarted) -> None:
@@ -170,18 +173,24 @@ class LiveView:
 
     def _call_ended(self, step: int, position: int) -> None:
         view = self.story.call(step, position)
+        self._no_longer(view)
+        self._line(lines.call_heading(view, self.signs), 2)
+        self._line(lines.call_result(view), 4)
+        for remark in view.remarks:
+            self._line(Text(one_line(remark), "dim"), 4)
+
+    def _no_longer(self, view: CallView) -> None:
+        """A call does not run any more."""
         label = words.call(view.name, view.arguments)
         running = list(self.picture.activities)
         done = next((one for one in running if one.label == label and one.since == view.started_at), None)
         if done is not None:
             running.remove(done)
         self.picture = Picture(tuple(running))
-        self._line(lines.call_heading(view, self.signs), 2)
-        self._line(lines.call_result(view), 4)
-        for remark in view.remarks:
-            self._line(Text(one_line(remark), "dim"), 4)
 
-    def _said_of_call(self, event: ev.ApprovalAsked | ev.ApprovalGiven | ev.CallReconciled | ev.CallUndone) -> None:
+    def _said_of_call(
+        self, event: ev.ApprovalAsked | ev.ApprovalGiven | ev.CallReconciled | ev.CallUndone | ev.ChildPaused
+    ) -> None:
         view = self.story.call(event.step, event.position)
         if isinstance(event, ev.CallUndone):
             self.picture = Picture()
