@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from typing import Any
 
 import psycopg
 import pytest
@@ -16,8 +17,10 @@ from postgres_server import PASSWORD, PostgresServer
 
 from tenlines.core import events as ev
 from tenlines.errors import JournalConflict, JournalError
+from tenlines.journal import postgres_letters
 from tenlines.journal.owner import new_owner
 from tenlines.journal.postgres import PostgresJournal
+from tenlines.ports import Saying
 
 SOON_S = 5.0
 """Within which a hopeless attempt must have failed."""
@@ -77,6 +80,26 @@ def test_the_start_of_a_run_whose_line_is_cut_is_written_once(
     put(journal, "r2", *log("r2", session="chat", turn=2))
     assert proxy.has_cut.wait(PATIENCE_S)
     assert [(line.run_id, line.events) for line in journal.runs(session="chat")] == [("r2", 3), ("r1", 3)]
+
+
+@pytest.mark.parametrize("when", CUTS)
+def test_a_letter_whose_commit_is_cut_is_posted_once(
+    journal: PostgresJournal, proxy: CuttingProxy, when: Cut, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(journal, "r1", *log("r1"))
+    posted = postgres_letters.post
+
+    def post(*given: Any) -> int | None:
+        number = posted(*given)
+        if not proxy.has_cut.is_set():
+            proxy.cut(when)  # what is sent next is the end of the transaction
+        return number
+
+    monkeypatch.setattr(postgres_letters, "post", post)
+    letter = journal.post("r1", Saying("once"), at=5.0)
+    assert proxy.has_cut.is_set()
+    assert journal.letters({"r1": 0}) == [letter]
+    assert journal.post("r1", Saying("once"), at=6.0).number == letter.number + 1  # said again later: another one
 
 
 def test_a_commit_that_was_lost_is_a_conflict_where_another_owner_came_first(
