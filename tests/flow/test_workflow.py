@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -331,3 +333,59 @@ def test_a_tool_serves_as_a_step() -> None:
 
     assert flow_of(use, look_up).run_sync().answer == "7"
     assert isinstance(flow_of(use, look_up).agent, Agent)
+
+
+# --- typed --------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Topic:
+    name: str
+    weight: int
+
+
+@stage
+async def topic_of(article: str) -> Topic:
+    """Name the topic, and its weight from 1 to 5."""
+
+
+@stage
+async def is_news(article: str) -> bool:
+    """Whether it is news."""
+
+
+def typed_model(*replies: Any) -> Callable[..., Any]:
+    given = iter(replies)
+    return lambda messages: next(given)
+
+
+def finish(**arguments: Any) -> dict[str, Any]:
+    call = {"id": "f", "type": "function", "function": {"name": "finish", "arguments": json.dumps(arguments)}}
+    return {"content": None, "tool_calls": [call]}
+
+
+async def topics(articles: list[str]) -> list[Topic]:
+    return [await topic_of(one) for one in articles]
+
+
+def test_values_have_the_types_that_are_written(play: Play) -> None:
+    answers = typed_model(finish(name="ships", weight=3), '{"name": "tides", "weight": 1}')
+    result = play(flow_of(topics, topic_of, model=answers), ["a", "b"])
+    assert result.output == [Topic("ships", 3), Topic("tides", 1)]
+    assert [one["name"] for one in json.loads(result.answer)] == ["ships", "tides"]
+
+
+def test_an_answer_of_the_wrong_type_goes_back_and_in_the_end_is_a_failure() -> None:
+    answers = typed_model(finish(name="ships", weight="three"), finish(name="ships", weight=3))
+    assert flow_of(topics, topic_of, model=answers).run_sync(["a"]).output == [Topic("ships", 3)]
+    wrong = typed_model(*[finish(name="ships", weight="three")] * 9)
+    with pytest.raises(ModelFailure, match="topic_of: max_steps"):
+        flow_of(topics, topic_of, model=wrong).run_sync(["a"])
+
+
+def test_an_answer_may_be_a_plain_value() -> None:
+    async def both() -> list[bool]:
+        return [await is_news("a"), await is_news("b")]
+
+    answers = typed_model(finish(answer=True), finish(answer=False))
+    assert flow_of(both, is_news, model=answers).run_sync().output == [True, False]

@@ -170,7 +170,7 @@ class Flow(Generic[R]):
 
     def _typed(self, result: RunResult) -> RunResult:
         output = None if result.answer is None else self._gives(result.answer)
-        return msgspec.structs.replace(result, **({"output": output} if hasattr(result, "output") else {}))
+        return msgspec.structs.replace(result, output=output)
 
 
 class StageTool(ChildTool):
