@@ -20,6 +20,7 @@ from mcp import Client, StdioServerParameters
 from mcp_world import RAW, Model, results, run_calls
 
 from tenlines.core.events import CancelRequested, RunEnded
+from tenlines.errors import ConfigError
 from tenlines.journal import open_journal
 from tenlines.tools.mcp import mcp
 
@@ -242,14 +243,14 @@ def _log(served: Served, run_id: str) -> list[Any]:
 
 
 @pytest.fixture
-def over_http(served: Served) -> Iterator[str]:
+def over_http(served: Served) -> Iterator[tuple[str, str]]:
     words = [sys.executable, *served.words, "--http", "0", "--offer-tools"]
     with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as child:
         assert child.stderr is not None
         line = child.stderr.readline()
-        found = re.search(r"http://127\.0\.0\.1:\d+/mcp", line)
+        found = re.fullmatch(r"MCP at (http://127\.0\.0\.1:\d+/mcp) with Authorization: (Bearer \S{32}); .*\n", line)
         assert found is not None, line + child.stderr.read()
-        yield found[0]
+        yield found[1], found[2]
         child.send_signal(signal.SIGINT)
         until = time.monotonic() + 10
         while child.poll() is None and time.monotonic() < until:
@@ -257,9 +258,12 @@ def over_http(served: Served) -> Iterator[str]:
         assert "Traceback" not in child.stderr.read()
 
 
-def test_our_own_client_gives_it_a_task_over_http(served: Served, over_http: str) -> None:
-    served.model.replies = ["It is shipped."]
-    with mcp(over_http, trust=True) as servers:
+def test_our_own_client_gives_it_a_task_over_http(served: Served, over_http: tuple[str, str]) -> None:
+    served.model.replies, (url, token) = ["It is shipped."], over_http
+    for headers in ({}, {"Authorization": f"{token}x"}):
+        with pytest.raises(ConfigError, match="HTTP 401"):
+            mcp(url, headers=headers).tools()
+    with mcp(url, trust=True, headers={"Authorization": token}) as servers:
         specs = {one.spec.name: one.spec for one in servers.tools()}
         assert set(specs) == {"run_task", "get_order", "wait", "key"}  # what needs leave is not offered by itself
         assert specs["get_order"].read_only

@@ -62,7 +62,8 @@ def mcp(
 
     A run that needs leave (@tool(approve=True), --ask) ends as waiting; `tenlines approve RUN --resume` goes on.
 
-    Standard output belongs to the protocol; what tools print goes to standard error.
+    Standard output belongs to the protocol; what tools print goes to standard error. Over HTTP a client needs a token:
+    the one in $TENLINES_MCP_TOKEN, else one that is made and printed.
 
     \b
     Examples:

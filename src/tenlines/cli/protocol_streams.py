@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import hmac
 import os
+import secrets
 import signal
 import socket
 import threading
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from mcp.server import Server
 
 PATH = "/mcp"
+TOKEN_VARIABLE = "TENLINES_MCP_TOKEN"
 
 
 async def over_stdio(server: Server[Any], out: TextIO) -> None:
@@ -73,10 +76,11 @@ class Lines:
 
 
 async def over_http(server: Server[Any], host: str, port: int, tell: Callable[[str], None]) -> None:
-    """Serve clients at `http://HOST:PORT/mcp` until a signal comes. Only pages of this machine may ask a browser to.
+    """Serve clients at `http://HOST:PORT/mcp` until a signal comes. Whoever does not know the token is refused, and so
+    are pages of other sites.
 
     Args:
-        tell: Is told the address.
+        tell: Is told the address, and the token where it was made now.
 
     Raises:
         ConfigError: The port cannot be had.
@@ -88,7 +92,26 @@ async def over_http(server: Server[Any], host: str, port: int, tell: Callable[[s
     except OSError as error:
         raise ConfigError(f"--http {port}: the port cannot be had: {error.strerror}") from error
     with listening:
+        token = os.environ.get(TOKEN_VARIABLE) or secrets.token_urlsafe(24)
+        shown = (
+            f"the token in ${TOKEN_VARIABLE}" if os.environ.get(TOKEN_VARIABLE) else f"Authorization: Bearer {token}"
+        )
+        tell(f"MCP at http://{host}:{listening.getsockname()[1]}{PATH} with {shown}; Ctrl-C ends it")
         app = server.streamable_http_app(streamable_http_path=PATH, host=host)
-        tell(f"MCP at http://{host}:{listening.getsockname()[1]}{PATH}; Ctrl-C ends it")
-        config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=5)
+        config = uvicorn.Config(_behind(token, app), log_level="warning", timeout_graceful_shutdown=5)
         await uvicorn.Server(config).serve(sockets=[listening])
+
+
+def _behind(token: str, app: Any) -> Any:
+    """The application for those who know the token: this machine may have other users."""
+    from starlette.responses import PlainTextResponse
+
+    wanted = f"Bearer {token}".encode()
+    refused = PlainTextResponse("send the header Authorization: Bearer TOKEN\n", 401, {"www-authenticate": "Bearer"})
+
+    async def check(scope: Any, receive: Any, send: Any) -> None:
+        given = dict(scope.get("headers", ())).get(b"authorization", b"")
+        is_known = scope["type"] != "http" or hmac.compare_digest(given, wanted)
+        await (app if is_known else refused)(scope, receive, send)
+
+    return check
