@@ -146,7 +146,11 @@ def plan_of(raw: Any, name: str, tools: Collection[str] | None = None) -> Plan:
     try:
         plan = Plan.model_validate(raw)
     except ValidationError as error:
-        wrong = [f"{_place(one['loc'], raw)}: {one['msg']}" for one in error.errors(include_url=False)]
+        found = error.errors(include_url=False)
+        real = [
+            one for one in found if one["type"] != "too_short" or one["loc"] != ("steps",)
+        ]  # wrong ones not counted
+        wrong = [f"{_place(one['loc'], raw)}: {one['msg']}" for one in real or found]
         raise ConfigError(_listed(f"{name} is no plan", wrong)) from error
     if wrong := plan.faults(tools):
         raise ConfigError(_listed(f"{name} cannot be followed", wrong))

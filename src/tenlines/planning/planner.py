@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
 import msgspec
@@ -10,11 +11,12 @@ import msgspec
 from tenlines.agent import Agent
 from tenlines.child import Brief
 from tenlines.core.events import Settings, ToolSpec
-from tenlines.core.limits import Limits, Price
+from tenlines.core.limits import Counting, Limits, Price
 from tenlines.core.outcomes import READ_RESULT
 from tenlines.core.result import RunResult
 from tenlines.core.transcript import User
 from tenlines.drivers.control import Control
+from tenlines.drivers.recorder import Parts
 from tenlines.errors import ConfigError
 from tenlines.planning import calls, words
 from tenlines.planning.conductor import Conductor
@@ -22,10 +24,22 @@ from tenlines.planning.course import ANSWER, DO, MAKE, READ
 from tenlines.planning.plan import Plan, as_json, draft_type, plan_of
 from tenlines.planning.setup import Setup
 from tenlines.ports import GuardedCall, Observer
+from tenlines.tools.finish import reader_of
 
 Review: TypeAlias = Literal["always", "never"]
 MAKING = Limits(steps=4)
 """What making a plan may take: the first draft, and three more where it cannot be followed."""
+
+
+FREE = Counting(rate=1e-6, margin=1.0, source="a plan uses none")
+"""How the tokens of a plan's own requests count: it sends none, so none are reserved."""
+
+
+class _Following(Agent):
+    """An agent whose model is a plan."""
+
+    def _begin(self, *args: Any, place: Mapping[str, Any] = MappingProxyType({}), **more: Any) -> Parts:
+        return super()._begin(*args, place={**place, "counting": FREE}, **more)
 
 
 class Planner:
@@ -63,7 +77,7 @@ class Planner:
         if review not in ("always", "never"):
             raise ConfigError(f"review={review!r}: write 'always' or 'never'")
         self._inner, self.review, self.name = agent, review, name
-        self.agent = Agent(
+        self.agent = _Following(
             Conductor(agent.model.name),
             self._parts(),
             instructions=agent.instructions,
@@ -127,7 +141,8 @@ class Planner:
             RunStopped: There is no answer: a limit; a step failed, and the new plan failed too; ...
         """
         said, before = self._opening(task)
-        return self.agent.run_sync(said, messages=before, limits=limits, control=control, raise_on_stop=raise_on_stop)
+        ended = self.agent.run_sync(said, messages=before, limits=limits, control=control, raise_on_stop=raise_on_stop)
+        return self._typed(ended)
 
     async def run(
         self,
@@ -139,7 +154,8 @@ class Planner:
     ) -> RunResult:
         """The same as `run_sync`, for asyncio."""
         said, before = self._opening(task)
-        return await self.agent.run(said, messages=before, limits=limits, control=control, raise_on_stop=raise_on_stop)
+        begun = self.agent.run(said, messages=before, limits=limits, control=control, raise_on_stop=raise_on_stop)
+        return self._typed(await begun)
 
     def resume_sync(self, run_id: str, *, limits: Limits | None = None, raise_on_stop: bool = True) -> RunResult:
         """Go on with a run of a plan. Finished steps are not repeated; one that was stopped goes on where it was.
@@ -148,11 +164,11 @@ class Planner:
             RunNotFound: The journal has no such run.
             RunStopped: As in `run_sync`.
         """
-        return self.agent.resume_sync(run_id, limits=limits, raise_on_stop=raise_on_stop)
+        return self._typed(self.agent.resume_sync(run_id, limits=limits, raise_on_stop=raise_on_stop))
 
     async def resume(self, run_id: str, *, limits: Limits | None = None, raise_on_stop: bool = True) -> RunResult:
         """The same as `resume_sync`, for asyncio."""
-        return await self.agent.resume(run_id, limits=limits, raise_on_stop=raise_on_stop)
+        return self._typed(await self.agent.resume(run_id, limits=limits, raise_on_stop=raise_on_stop))
 
     # --- wiring ----------------------------------------------------------------------------------------
 
@@ -209,7 +225,16 @@ class Planner:
         return self._part(arguments["step"], words.together(self._inner.instructions, words.STEP), tools)
 
     def _answerer(self, arguments: Mapping[str, Any]) -> Agent:
-        return self._part("answer", words.together(self._inner.instructions, words.ANSWER))
+        """Whoever writes the answer; where it has a type, as a value of that."""
+        finish = [one for one in self._inner.tools.values() if one.spec.answer]
+        return self._part("answer", words.together(self._inner.instructions, words.ANSWER), finish)
+
+    def _typed(self, result: RunResult) -> RunResult:
+        """The result, with the value where the answer has a type."""
+        read = reader_of(self._inner.tools)
+        if read is None or result.answer is None:
+            return result
+        return msgspec.structs.replace(result, output=read(result.answer))
 
     def _part(
         self, name: str, instructions: str, tools: Sequence[Any] = (), *, limits: Limits | None = None, **more: Any

@@ -26,7 +26,9 @@ class Setup(msgspec.Struct, frozen=True):
 
     def message(self) -> User:
         """As it stands in the log, before the task."""
-        return User((Json(msgspec.to_builtins(self)),))
+        value = msgspec.to_builtins(self)
+        value["tools"] = [{name: said for name, said in one.items() if said} for one in value["tools"]]
+        return User((Json(value),))
 
 
 class Start(NamedTuple):
