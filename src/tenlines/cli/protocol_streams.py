@@ -92,10 +92,9 @@ async def over_http(server: Server[Any], host: str, port: int, tell: Callable[[s
     except OSError as error:
         raise ConfigError(f"--http {port}: the port cannot be had: {error.strerror}") from error
     with listening:
-        token = os.environ.get(TOKEN_VARIABLE) or secrets.token_urlsafe(24)
-        shown = (
-            f"the token in ${TOKEN_VARIABLE}" if os.environ.get(TOKEN_VARIABLE) else f"Authorization: Bearer {token}"
-        )
+        known = os.environ.get(TOKEN_VARIABLE)
+        token = known or secrets.token_urlsafe(24)
+        shown = f"the token in ${TOKEN_VARIABLE}" if known else f"Authorization: Bearer {token}"
         tell(f"MCP at http://{host}:{listening.getsockname()[1]}{PATH} with {shown}; Ctrl-C ends it")
         app = server.streamable_http_app(streamable_http_path=PATH, host=host)
         config = uvicorn.Config(_behind(token, app), log_level="warning", timeout_graceful_shutdown=5)
