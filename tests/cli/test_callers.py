@@ -95,3 +95,21 @@ def test_a_run_that_is_a_call_is_left_to_the_one_that_calls_where_all_are_taken_
     store.commit(child)
     done = tenlines("resume", "--all", "--take-over")
     assert f"{child}  skipped   it is a call of run {paused}, which takes it up" in done.out
+
+
+@pytest.mark.slow
+def test_from_the_command_line_to_the_end_though_each_command_is_a_process_of_its_own(
+    tenlines: Tenlines, server: Any, home: Path
+) -> None:
+    (home / "crew.py").write_text(CREW)
+    server.replies = [server.calls(("payer", {"task": "pay the five"})), server.says("all done")]
+    begun = tenlines("run", "Have it paid", "--model", server.model, "--tools", "crew.py", "--ask", "payer")
+    assert begun.code == 5
+    outer = open_journal(None).runs(1)[0].run_id
+    begun = tenlines("approve", outer, "--resume")
+    assert begun.code == 5, "the call itself was asked about first"
+    child = child_id(f"{outer}:1:0")
+    assert f"its run {child} waits" in begun.err
+    done = tenlines("approve", child, "--resume")
+    assert (done.code, done.out.strip()) == (0, "all done")
+    assert [run.status for run in open_journal(None).runs()] == ["answered", "answered"]
