@@ -108,7 +108,9 @@ def take(message: dict[str, Any]) -> None:
     number, params = message.get("id"), message.get("params") or {}
     match message.get("method"):
         case "initialize":
-            can = {"tools": {"listChanged": True}}
+            can: dict[str, Any] = {"tools": {"listChanged": True}}
+            if "boasting" in sys.argv:
+                can |= {"resources": {}, "prompts": {}}
             told = {"protocolVersion": "2025-11-25", "capabilities": can, "serverInfo": {"name": "raw", "version": "1"}}
             send({"id": number, "result": told})
         case "tools/list":

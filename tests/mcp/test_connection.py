@@ -15,7 +15,7 @@ import psutil
 import pytest
 from mcp_world import RAW, results, run_calls
 
-from tenlines.errors import ConfigError
+from tenlines.errors import ConfigError, MissingExtra
 from tenlines.tools.mcp import McpServers, mcp
 from tenlines.tools.mcp import link as link_module
 
@@ -163,3 +163,15 @@ def test_a_server_gets_no_keys_of_ours(raw: Raw, monkeypatch: pytest.MonkeyPatch
     names = set(got.text.split())
     assert {"PATH", "HTTPS_PROXY", "UV_INDEX_URL", "MINE"} <= names
     assert not names & {"OPENAI_API_KEY", "AWS_PROFILE", "TENLINES_JOURNAL"}
+
+
+def test_the_sdk_is_asked_for_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tenlines.tools.mcp.connection.find_spec", lambda name: None)
+    with pytest.raises(MissingExtra, match=r"pip install 'tenlines\[mcp\]'"):
+        mcp("x").tools()
+
+
+def test_what_a_server_announces_and_does_not_have_is_no_reason_to_go_without_its_tools(raw: Raw) -> None:
+    names = {one.spec.name for one in raw("boasting").tools()}
+    assert "echo" in names
+    assert not names & {"list_resources", "get_prompt"}

@@ -377,20 +377,30 @@ async def _listing(client: Client) -> Listing:
     """All that the server has."""
     has = client.server_capabilities
     tools = await _pages(client.list_tools, "tools") if has.tools is not None else []
-    prompts = await _pages(client.list_prompts, "prompts") if has.prompts is not None else []
-    return Listing(tuple(tools), tuple(prompts), has.resources is not None and await _has_resources(client))
+    prompts = await _unless_refused(_pages(client.list_prompts, "prompts")) if has.prompts is not None else None
+    return Listing(tuple(tools), tuple(prompts or ()), has.resources is not None and await _has_resources(client))
 
 
 async def _has_resources(client: Client) -> bool:
     """Whether there is one. Many servers only say that they could have some."""
+    listed = await _unless_refused(client.list_resources())
+    if listed is not None and listed.resources:
+        return True
+    made = await _unless_refused(client.list_resource_templates())
+    return made is not None and bool(made.resource_templates)
+
+
+async def _unless_refused(answer: Awaitable[T]) -> T | None:
+    """What a server gives; None where it does not know the question, whatever it announced. Its tools are not worse for
+    that."""
     from mcp import MCPError
 
-    if (await client.list_resources()).resources:
-        return True
     try:
-        return bool((await client.list_resource_templates()).resource_templates)
-    except MCPError:  # the question is not known
-        return False
+        return await answer
+    except MCPError as error:
+        if str(error) == _CLOSED:
+            raise
+        return None
 
 
 async def _pages(fetch: Callable[..., Awaitable[Any]], what: str) -> list[Any]:
