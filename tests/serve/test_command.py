@@ -79,6 +79,9 @@ def test_of_a_run_that_is_not_over_the_desk_says_what_can_be_done_not_the_report
 def test_a_password_of_the_journal_is_on_no_page(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from tenlines.cli import options
 
-    monkeypatch.setattr(options, "open_existing", lambda name: None)
+    store = SqliteJournal(folder / "journal.db")
+    monkeypatch.setattr(options, "open_existing", lambda name: store)
     setup = command._setup("postgresql://me:secret@host/agents", None, None, Redaction)
-    assert setup.hands.go_on("k2v9") == "tenlines resume k2v9 --journal postgresql://me@host/agents"
+    run_id = store.runs()[0].run_id
+    assert setup.hands.go_on(run_id) == f"tenlines resume {run_id} --journal postgresql://me@host/agents"
+    store.close()

@@ -22,7 +22,7 @@ from tenlines.ports import RunSummary, SystemClock
 from tenlines.report import Reading
 from tenlines.serve import sights
 from tenlines.serve.boards import NOWHERE
-from tenlines.serve.pages import Asked
+from tenlines.serve.pages import Asked, run_address
 from tenlines.serve.sights import Run, Runs, shown_status
 from tenlines.testing import FakeClock
 from tenlines.trace.redaction import Redaction
@@ -40,7 +40,7 @@ def journal(tmp_path: Path) -> Iterator[SqliteJournal]:
 
 
 def sight_of(journal: Any, run_id: str, clock: Any = CLOCK) -> Run:
-    return Run(journal, run_id, clock, lambda: Reading(Redaction()), f"tenlines resume {run_id}")
+    return Run(journal, run_id, clock, lambda: Reading(Redaction()), lambda: f"tenlines resume {run_id}")
 
 
 def pieces(sight: Run | Runs, mark: Any = NOWHERE) -> dict[str, str]:
@@ -172,6 +172,18 @@ def test_a_run_that_is_open_says_who_works_on_it(journal: SqliteJournal, owner: 
     assert 'data-hears="yes"' in html
     assert ("tenlines resume" in html) == command
     assert "desk-call-1-1" not in {id for id, html in pieces(sight_of(journal, run_id)).items() if html}
+
+
+def test_a_run_whose_calls_wait_in_runs_of_their_own_leads_there(journal: SqliteJournal) -> None:
+    child = Agent([asks(("pay", {"amount": 5}))], [pay], name="payer", journal=journal)
+    parent = Agent([asks(("payer", {"task": "pay"})), "done"], [child.as_tool()], journal=journal)
+    run_id = parent.run_sync("have it paid").run_id
+    (inner,) = (one.run_id for one in journal.runs() if one.run_id != run_id)
+    html = state_of(journal, run_id)
+    assert "It waits for decisions in the runs under its calls." in html
+    assert f'<a href="{run_address(inner)}">pay 1.1</a>' in html
+    assert 'data-hears="yes"' in html
+    assert "1 call" not in html
 
 
 def test_a_run_that_is_undone_hears_nothing(journal: SqliteJournal) -> None:

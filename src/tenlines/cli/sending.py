@@ -28,6 +28,8 @@ class Sent(NamedTuple):
     it is heard when the run is resumed. `missed`: the run ended without it."""
     status: str
     """How the run stands."""
+    outermost: str
+    """The run that is to be resumed, so that this one goes on."""
 
 
 def send(store: Journal, run_id: str, what: Saying | Stopping) -> Sent:
@@ -48,17 +50,18 @@ def send(store: Journal, run_id: str, what: Saying | Stopping) -> Sent:
 
 
 def _seen(store: Journal, letter: Letter) -> Sent:
+    from tenlines.cli.callers import outermost
     from tenlines.cli.owners import is_gone
     from tenlines.drivers.recorder import machine_of
 
-    state = machine_of(store, letter.run_id).state
+    state, caller = machine_of(store, letter.run_id).state, outermost(store, letter.run_id)
     status = "open" if state.ended is None else state.ended.status
     if state.mail >= letter.number:
-        return Sent(letter, "heard", status)
+        return Sent(letter, "heard", status, caller)
     if status not in ("open", "awaiting_approval"):
-        return Sent(letter, "missed", status)
+        return Sent(letter, "missed", status, caller)
     waits = status == "awaiting_approval" or is_gone(owner_of(store, letter.run_id, state))
-    return Sent(letter, "waits" if waits else "posted", status)
+    return Sent(letter, "waits" if waits else "posted", status, caller)
 
 
 def owner_of(store: Journal, run_id: str, state: State) -> str:
@@ -79,7 +82,7 @@ def report(sent: Sent, did: str, journal: str | None, *, json: bool) -> int:
     from tenlines.trace.text import clean
 
     run_id = sent.letter.run_id
-    go_on = moves.command("resume", [run_id], journal) if sent.fate in ("waits", "missed") else ""
+    go_on = moves.command("resume", [sent.outermost], journal) if sent.fate in ("waits", "missed") else ""
     if sent.fate == "missed" and sent.status == "answered":
         go_on = ""
     if json:

@@ -13,6 +13,7 @@ from tenlines.cli import hiding
 from tenlines.cli import options as opt
 
 if TYPE_CHECKING:
+    from tenlines.ports import Journal
     from tenlines.serve import Address, Setup
     from tenlines.trace.redaction import Redaction
     from tenlines.trace.story import Story
@@ -75,9 +76,8 @@ def _setup(journal: str | None, tools: list[str] | None, by: str | None, redacti
 
     shown = shareable(journal)
     loaded = {one.spec.name: one for one in load_files(tools or ())}
-    go_on = partial(_resume_command, shown)
     store = opt.open_existing(journal)
-    hands = Hands(store, SystemClock(), who(by), go_on, loaded)
+    hands = Hands(store, SystemClock(), who(by), partial(_resume_command, store, shown), loaded)
     return Setup(hands, redaction, partial(_moves, shown))
 
 
@@ -89,10 +89,12 @@ def _moves(journal: str | None, story: Story) -> Sequence[tuple[str, str]]:
     return next_moves(story, journal) if is_over else ()
 
 
-def _resume_command(journal: str | None, run_id: str) -> str:
+def _resume_command(store: Journal, journal: str | None, run_id: str) -> str:
+    """What goes on with a run; of one that is a call of another, with that."""
+    from tenlines.cli.callers import outermost
     from tenlines.cli.moves import command
 
-    return command("resume", [run_id], journal)
+    return command("resume", [outermost(store, run_id)], journal)
 
 
 def _tell(address: Address, *, open: bool) -> None:

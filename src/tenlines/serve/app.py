@@ -150,7 +150,7 @@ class _Site:
         if found is None:
             hands, setup = self._setup.hands, self._setup
             read = partial(_reading, setup)
-            found = Tail(Run(hands.journal, run_id, hands.clock, read, hands.go_on(run_id)))
+            found = Tail(Run(hands.journal, run_id, hands.clock, read, partial(hands.go_on, run_id)))
         await found.look()
         return self._runs.keep(run_id, found)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import NamedTuple
 
-from tenlines.core.result import PendingCall, pending_calls
+from tenlines.core.events import WaitingCall
+from tenlines.core.result import PendingCall, paused_calls, pending_calls
 from tenlines.core.state import Phase, State
 from tenlines.journal.owner import is_alive
 from tenlines.serve import pages
@@ -23,6 +24,8 @@ class Stand(NamedTuple):
     """Whether it can be told something."""
     needs_resuming: bool
     """Whether somebody has to go on with it by a command."""
+    elsewhere: tuple[WaitingCall, ...] = ()
+    """Calls that waited in runs under its calls when it paused."""
 
 
 class Question(NamedTuple):
@@ -48,7 +51,8 @@ def pieces(story: Story, redaction: Redaction, now: float, go_on: str) -> dict[s
     stand = stand_of(story)
     questions = [question_of(one, redaction, now) for one in pending_calls(state)] if _has_paused(state) else []
     command = clean(go_on) if stand.needs_resuming else ""
-    shown = {"desk-state": pages.desk_state(clean(stand.text), hears=stand.hears, go_on=command)}
+    elsewhere = [(pages.run_address(one.run_id), clean(f"{one.name} {one.place}")) for one in stand.elsewhere]
+    shown = {"desk-state": pages.desk_state(clean(stand.text), elsewhere, hears=stand.hears, go_on=command)}
     return shown | {one.id: pages.desk_question(one) for one in questions}
 
 
@@ -68,6 +72,10 @@ def stand_of(story: Story) -> Stand:
     if waiting:
         calls = "A call waits" if waiting == 1 else f"{waiting:,} calls wait"
         return Stand(f"{calls} for a decision. Nothing runs meanwhile.", hears=True, needs_resuming=False)
+    elsewhere = tuple(one for paused in paused_calls(state) for one in paused.waiting)
+    if elsewhere:
+        text = "It waits for decisions in the runs under its calls. When these are made, it goes on when it is resumed."
+        return Stand(text, hears=True, needs_resuming=True, elsewhere=elsewhere)
     return Stand("Everything is decided. The run goes on when it is resumed.", hears=True, needs_resuming=True)
 
 

@@ -83,9 +83,14 @@ def entrance() -> str:
     return _template("entrance.html").render()
 
 
-def desk_state(text: str, *, hears: bool, go_on: str) -> str:
-    """How the run stands; whether it can be told something; the command that goes on, or ""."""
-    return str(_macros().state(text, hears, go_on))
+def desk_state(text: str, elsewhere: Sequence[tuple[str, str]], *, hears: bool, go_on: str) -> str:
+    """How the run stands; pages of other runs on which it depends; the command that goes on, or "".
+
+    Args:
+        elsewhere: The address of each page, and what waits there.
+        hears: Whether the run can be told something.
+    """
+    return str(_macros().state(text, elsewhere, hears, go_on))
 
 
 def desk_question(one: Any) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import secrets
 import threading
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, Protocol
 
 from tenlines.core.events import RunEnded
@@ -136,13 +137,15 @@ class Run(_Rendered):
 
     Args:
         read: Begins a reading, with what takes secrets out of it.
-        go_on: The command that goes on with it.
+        go_on: Gives the command that goes on with it.
     """
 
-    def __init__(self, journal: Journal, run_id: str, clock: Clock, read: Callable[[], Reading], go_on: str) -> None:
+    def __init__(
+        self, journal: Journal, run_id: str, clock: Clock, read: Callable[[], Reading], go_on: Callable[[], str]
+    ) -> None:
         super().__init__()
         self._journal, self._run_id, self._clock = journal, run_id, clock
-        self._new_reading, self._go_on = read, go_on
+        self._new_reading, self._go_on = read, cache(go_on)
         self._reading = self._new_reading()
         self._next = 0
         self._desk: dict[str, str] = {}
@@ -216,7 +219,7 @@ class Run(_Rendered):
 
     def _changed_desk(self) -> list[str]:
         """The pieces of the desk that are new or not as they were. One that is gone is empty from now on."""
-        now = desk.pieces(self._reading.story, self.redaction, self._clock.now(), self._go_on)
+        now = desk.pieces(self._reading.story, self.redaction, self._clock.now(), self._go_on())
         changed = [id for id, html in now.items() if self._desk.get(id) != html]
         gone = [id for id, html in self._desk.items() if id not in now and html]
         self._desk.update(now)
