@@ -97,6 +97,18 @@ def test_a_run_that_is_a_call_is_left_to_the_one_that_calls_where_all_are_taken_
     assert f"{child}  skipped   it is a call of run {paused}, which takes it up" in done.out
 
 
+def test_a_run_that_is_a_call_of_one_that_goes_on_is_not_deleted(tenlines: Tenlines, paused: str) -> None:
+    store, child = open_journal(None), child_id(f"{paused}:1:0")
+    pay = load_tools("crew.py")[0].loaded_from("")  # as its agent has it
+    Agent(boss, [], journal=store).approve(child)
+    alone = Agent(lambda messages, request: "payment done", [pay], journal=store)
+    assert alone.resume_sync(child).status == "answered"
+    assert '"runs": []' in tenlines("prune", "--older-than", "0d", "--dry-run", "--json").out.replace('":[', '": [')
+    again = Agent(boss, [one for one in load_tools("crew.py") if one.spec.name == "payer"], journal=store)
+    assert again.resume_sync(paused).answer == "all done"
+    assert child in tenlines("prune", "--older-than", "0d", "--dry-run", "--json").out
+
+
 @pytest.mark.slow
 def test_from_the_command_line_to_the_end_though_each_command_is_a_process_of_its_own(
     tenlines: Tenlines, server: Any, home: Path

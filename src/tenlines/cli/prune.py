@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_args
 import typer
 
 from tenlines.cli import options as opt
+from tenlines.cli.callers import caller_of
 from tenlines.errors import ConfigError, JournalError
 
 if TYPE_CHECKING:
@@ -61,8 +62,9 @@ def prune(
 ) -> None:
     """Delete runs that ended long ago, each as a whole: after that they cannot be shown, resumed or undone.
 
-    Never deleted: runs that are open or wait for a decision; runs of a session whose newest run is younger; the newest
-    run of a session while others of it stay, because the conversation goes on from there.
+    Never deleted: runs that are open or wait for a decision, and those that are calls of such runs; runs of a session
+    whose newest run is younger; the newest run of a session while others of it stay, because the conversation goes on
+    from there.
 
     It says what would be deleted, and asks. Without a terminal it needs --yes. A file is made smaller where a tenth of
     it is free and no other process has it open; else later runs use what was freed. Ctrl-C leaves what is not deleted
@@ -81,7 +83,8 @@ def prune(
     wanted = _read_statuses(status or ())
     path = opt.journal_file(journal)
     with opened(journal) as store:
-        lines = _chosen(store.runs(), before, wanted, keep)
+        runs = store.runs()
+        lines = _not_needed(store, _chosen(runs, before, wanted, keep), runs)
         plan = _plan(lines, path, SystemClock().now())
         if dry_run or not lines:
             _show(plan, json=json)
@@ -142,6 +145,12 @@ def _chosen(lines: Sequence[RunSummary], before: float, statuses: frozenset[str]
         for one in _kept_for(session, chosen, before):
             chosen.pop(one.run_id, None)
     return sorted(chosen.values(), key=lambda one: (one.turn, one.started_at))
+
+
+def _not_needed(store: KeptJournal, chosen: list[RunSummary], runs: Sequence[RunSummary]) -> list[RunSummary]:
+    """Those that no run which goes on will read again: what a call was, that run knows from the run that it is."""
+    going_on = {one.run_id for one in runs if one.status in _NOT_ENDED}
+    return [one for one in chosen if not going_on or caller_of(store, one.run_id) not in going_on]
 
 
 def _kept_for(session: Sequence[RunSummary], chosen: Collection[str], before: float) -> list[RunSummary]:
