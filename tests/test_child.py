@@ -518,6 +518,19 @@ def test_undoing_a_run_undoes_what_those_under_it_did(way: Way) -> None:
     assert undone == [f"{child_id(f'{result.run_id}:1:0')}:1:0"]
 
 
+def test_a_run_of_which_something_stands_is_not_said_to_be_undone(way: Way) -> None:
+    @tool(undo=lambda: None)
+    def book() -> str:
+        """Books."""
+        return "booked"
+
+    helper = child_of(asks("book", "send"), "42", tools=[book, send])
+    agent = parent_of(helper.as_tool(), asks("helper", helper=TASK), "done")
+    run_id = way.run(agent).run_id
+    (one,) = agent.undo_sync(run_id).undone
+    assert (one.outcome, one.text.endswith("this stands, or may stand: send")) == ("tool_error", True)
+
+
 def test_a_copy_of_the_tool_keeps_its_file() -> None:
     agent = parent_of(child_of("42").as_tool().loaded_from("crew.py"), "x")
     (made,) = agent.tools.values()

@@ -172,9 +172,9 @@ class ChildTool:
         if await in_thread(partial(_found, agent.journal, run_id)) is None:
             return
         undone = await agent.undo(run_id, reason=f"the call {ctx.key} is undone")
-        failed = [one.name for one in undone.undone if one.outcome != "ok"]
-        if failed:
-            raise RuntimeError(f"in run {run_id} these could not be undone: {', '.join(failed)}")
+        if undone.standing:
+            stands = ", ".join(one.name for one in undone.standing)
+            raise RuntimeError(f"of what run {run_id} did this stands, or may stand: {stands}")
 
     def close(self, key: str) -> Draft | None:
         """What became of the run of a call that was given up, where the process died before it said so. It is ended, if
