@@ -9,7 +9,6 @@ import json
 import os
 import signal
 import sys
-import threading
 import time
 from typing import Any
 
@@ -35,12 +34,13 @@ TOOLS: list[dict[str, Any]] = [
     {"name": "error", "inputSchema": {"type": "object"}},
     {"name": "many", "inputSchema": {"type": "object"}},
     {"name": "environment", "inputSchema": {"type": "object"}},
-    {"name": "slowly", "inputSchema": {"type": "object"}},
+    {"name": "meet", "inputSchema": {"type": "object"}, "annotations": READS},
     {"name": "wrong", "inputSchema": {"type": "object", "properties": {"a": {"type": "no such type"}}}},
     {"name": "huge", "inputSchema": {"type": "object", "properties": {"a": {"enum": ["x" * 200_000]}}}},
 ]
 DEATHS = int(os.environ.get("DEATHS", "1"))
 waiting: dict[Any, str] = {}
+meeting: list[Any] = []
 
 
 def send(message: dict[str, Any]) -> None:
@@ -98,8 +98,11 @@ def call_badly(number: Any, name: str) -> None:
             answer(number, "row\u202e\x1b[2J\n" * 150_000)
         case "environment":
             answer(number, " ".join(os.environ))
-        case "slowly":
-            threading.Timer(0.3, answer, (number, "slow")).start()
+        case "meet":
+            meeting.append(number)
+            if len(meeting) == 2:
+                answer(meeting.pop(), "met")
+                answer(meeting.pop(), "met")
         case _:
             answer(number, "new")
 

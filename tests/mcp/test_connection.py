@@ -50,7 +50,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_server_that_never_answers_is_given_up_in_time(raw: Raw) -> None:
     start = time.monotonic()
     said = why_not(raw("silent", start_s=0.3))
-    assert time.monotonic() - start < 2
+    assert time.monotonic() - start < 10
     assert "did not answer within 0.3 s. It wrote:\nstill [31mthinking" in said
 
 

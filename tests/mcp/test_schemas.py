@@ -82,7 +82,7 @@ def test_what_is_no_schema_of_an_object_is_refused(schema: dict[str, Any]) -> No
 def quickly(schema: dict[str, Any], arguments: dict[str, Any]) -> str:
     start = time.monotonic()
     said = problem(schema, arguments)
-    assert time.monotonic() - start < 2
+    assert time.monotonic() - start < 10
     return said
 
 
