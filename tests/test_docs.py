@@ -22,7 +22,7 @@ def test_the_blocks_of_a_page_run_in_order(page: Path, tmp_path: Path, monkeypat
     monkeypatch.setenv("TENLINES_JOURNAL", str(tmp_path / "journal.db"))
     names: dict[str, object] = {"__name__": page.stem}
     for number, block in enumerate(blocks(page)):
-        exec(compile(block, f"{page.name}[{number}]", "exec"), names)  # noqa: S102  # our own documentation
+        exec(compile(block, f"{page.name}[{number}]", "exec", dont_inherit=True), names)  # noqa: S102  # our own documentation
 
 
 @pytest.mark.local_model

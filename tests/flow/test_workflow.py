@@ -383,6 +383,14 @@ def test_an_answer_of_the_wrong_type_goes_back_and_in_the_end_is_a_failure() -> 
         flow_of(topics, topic_of, model=wrong).run_sync(["a"])
 
 
+@pytest.mark.parametrize("value", ["text", "", 7, None, ["a", {"b": 1.5}]])
+def test_whatever_the_function_returns_comes_out(value: Any) -> None:
+    async def give():  # type: ignore[no-untyped-def]
+        return value
+
+    assert flow_of(give).run_sync().output == value
+
+
 def test_an_answer_may_be_a_plain_value() -> None:
     async def both() -> list[bool]:
         return [await is_news("a"), await is_news("b")]

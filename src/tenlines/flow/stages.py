@@ -98,9 +98,9 @@ def as_json(signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[st
     return found
 
 
-def returned_type(function: Callable[..., Any]) -> Any:
-    """What a function says that it returns; `str` where it says nothing."""
-    returned = get_type_hints(function, include_extras=True).get("return", str)
+def returned_type(function: Callable[..., Any], default: Any = str) -> Any:
+    """What a function says that it returns."""
+    returned = get_type_hints(function, include_extras=True).get("return", default)
     return type(None) if returned is None else returned
 
 

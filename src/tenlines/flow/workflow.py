@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar, Unpack, get_type_hints, overload
 
 import msgspec
+from pydantic import TypeAdapter
 
 from tenlines.agent import Agent
 from tenlines.child import Brief, ChildTool
@@ -106,7 +107,7 @@ class Flow(Generic[R]):
             raise ConfigError(f"a workflow is an async function; {getattr(function, '__name__', function)!r} is none")
         self.function, self.name = function, name or function.__name__
         self._takes = tool(_signed(function, inspect.signature(function)), name="workflow")
-        self._gives = reader(returned_type(function))
+        self._gives = TypeAdapter(returned_type(function, Any)).validate_json
         parts = {one.name: one for one in stages}
         if len(parts) != len(stages):
             raise ConfigError("two stages of the workflow have the same name: rename one")
