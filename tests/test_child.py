@@ -27,6 +27,7 @@ from tenlines.errors import ConfigError, JournalConflict, JournalError
 from tenlines.journal.memory import MemoryJournal
 from tenlines.models.plain import FunctionModel
 from tenlines.ports import Journal
+from tenlines.testing import RecordingObserver
 
 TASK = '{"task": "find out"}'
 
@@ -494,6 +495,33 @@ def test_who_hands_over_may_say_more_and_is_asked_again_where_nothing_came_of_it
     assert [one.outcome for one in result.calls] == ["tool_error", "tool_error"]
     *_, handed, waits, task = child_log(agent)[0].messages
     assert (handed.outcome, waits.outcome, task.parts[0].text) == ("ok", "not_executed", "file it")
+
+
+# --- watching -------------------------------------------------------------------------------------------
+
+
+class Watching:
+    """Has an observer of its own for each run."""
+
+    def __init__(self) -> None:
+        self.seen: dict[str, list[Any]] = {}
+
+    def for_run(self, run_id: str, past: Iterable[Any]) -> Any:
+        """One that writes down what happens in a run."""
+        own = RecordingObserver()
+        self.seen[run_id] = own.events
+        return own
+
+
+def test_who_watches_runs_apart_also_sees_those_under_a_call(way: Way) -> None:
+    watching, plain = Watching(), RecordingObserver()
+    helper = child_of(asks("look"), "42")
+    outer = child_of(asks("helper", helper=TASK), "43", tools=[helper.as_tool()], name="outer")
+    agent = parent_of(outer.as_tool(), asks("outer", outer=TASK), "done", observers=(watching, plain))
+    result = way.run(agent)
+    assert {run: log_of(agent, run) for run in watching.seen} == watching.seen
+    assert len(watching.seen) == 3
+    assert plain.events == log_of(agent, result.run_id)
 
 
 # --- taking back ----------------------------------------------------------------------------------------

@@ -199,14 +199,17 @@ class ChildTool:
     # --- the run --------------------------------------------------------------------------------------
 
     def _at_work(self) -> Agent:
-        """The agent, with the journal of the run that calls.
+        """The agent, with the journal of the run that calls, and its observers that can have a run of their own.
 
         Raises:
             ConfigError: No agent has the tool.
         """
         if self._caller is None:
             raise ConfigError(f"{self.spec.name} is a tool for an agent: give it to one, as in Agent(model, [it])")
-        return self._agent._recording_in(self._caller.journal)
+        agent = self._agent._recording_in(self._caller.journal)
+        watching = (one for one in self._caller.observers if hasattr(one, "for_run") and one not in agent.observers)
+        agent.observers = (*agent.observers, *watching)
+        return agent
 
     async def _come_to_an_end(self, task: str, ctx: CallContext, control: Control) -> ChildEnd:
         parts = await in_thread(partial(self._opened, task, ctx, control))
