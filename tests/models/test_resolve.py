@@ -216,3 +216,9 @@ def test_resolving_imports_no_sdk() -> None:
     code = "import sys, tenlines.models.resolve as r; r.resolve(['hi']); print('openai' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+@pytest.mark.parametrize("name", ["flow:front_page", "function:my_model"])
+def test_what_only_a_program_has_is_told_apart_from_a_mistake(name: str) -> None:
+    with pytest.raises(ConfigError, match=r"Go on with .* there"):
+        resolve(name)

@@ -125,10 +125,19 @@ _MAKERS = {
 }
 
 
+_IN_PROGRAMS = {
+    "flow": "a workflow: its path is in a program. Go on with it there: flow.resume_sync(RUN).",
+    "function": "a function of a program. Go on with the run there: agent.resume_sync(RUN).",
+}
+"""What stands for a model in the journal and can only be had where it was made."""
+
+
 def _unknown(spec: str) -> str:
     if not spec:
         return f"the model's name is empty. {_forms()}"
     kind = spec.partition(":")[0].lower()
+    if kind in _IN_PROGRAMS and ":" in spec:
+        return f"{spec!r} is {_IN_PROGRAMS[kind]}"
     if kind in FORMS:
         return f"{spec!r} is incomplete: write {FORMS[kind]}."
     for maker, beginnings in _MAKERS.items():
