@@ -6,6 +6,8 @@ import pytest
 from told_run import Run
 
 from tenlines.core import events as ev
+from tenlines.core.context import Compaction
+from tenlines.core.effects import Summarise
 from tenlines.core.limits import Limits
 from tenlines.core.replay import fold
 from tenlines.core.transcript import Assistant, Note, Result, Text, ToolCall, User
@@ -136,3 +138,11 @@ def test_the_log_says_it_all() -> None:
 def test_a_question_about_any_other_tool_is_bound_as_it_was_before() -> None:
     run = Run((ev.ToolSpec("pay", approve=True),)).call("pay")
     assert run.digest() == "c7bfe2142a0a9258d5e78503e949b8b5"
+
+
+def test_a_summary_is_asked_for_where_nothing_can_be_called() -> None:
+    cutting = Compaction(strategies=("summarise",), keep=1, at=40, summary_tokens=50)
+    run = Run(TOOLS, compaction=cutting, limits=Limits(steps=9))
+    while not isinstance(run.effect, Summarise):
+        run.exchange("so much was found there that nobody would want to read it twice " * 8)
+    assert run.effect.request.tool_choice == "none", "else the summary would be an answer"

@@ -163,7 +163,7 @@ OF_CHILDREN: tuple[ev.AnyEvent, ...] = (
 )
 """And of runs that are calls: one kind, and new fields of others."""
 
-OF_ANSWERS = (ev.RunResumed(seq=42, at=2.0, tools=(ev.ToolSpec("finish", read_only=True, final=True, answer="object"),)),)
+OF_ANSWERS = (ev.RunResumed(seq=42, at=2.0, tools=(ev.ToolSpec("give", final=True, read_only=True, answer="object"),)),)
 """And of answers with a schema: a new field of tools."""
 
 ONE_OF_EACH = (*OF_THE_FOURTH_FORMAT, *OF_LETTERS, SURROUNDED, *OF_CHILDREN, *OF_ANSWERS)

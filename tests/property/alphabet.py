@@ -63,10 +63,9 @@ FINISH = ev.ToolSpec("finish", final=True)
 TELL = ev.ToolSpec("tell", read_only=True, final=True)
 TOOLS = (LOOK, PEEK, POLL, PUT, SEND, PUSH, FINISH, TELL)
 GIVE = ev.ToolSpec("give", "Give the answer.", read_only=True, final=True, answer="object")
+ANSWERING = (LOOK, POLL, PUT, SEND, GIVE)
 TOOLSETS = (
-    ((TOOLS,) * 8)
-    + ((LOOK, SEND, PUT, GIVE),) * 4
-    + ((LOOK, SEND), (msgspec.structs.replace(PUT, idempotent=False), LOOK, SEND), ())
+    ((TOOLS,) * 8) + (ANSWERING,) * 4 + ((LOOK, SEND), (msgspec.structs.replace(PUT, idempotent=False), LOOK, SEND), ())
 )
 
 KNOWN = tuple(spec.name for spec in TOOLS)

@@ -67,4 +67,11 @@ ANSWERS: tuple[Fault, ...] = (
         "return one.counted or (one.spec is not None and bool(one.spec.answer))",
         "return one.counted",
     ),
+    # summaries
+    Fault(
+        "answers: a summary is an answer",
+        D,
+        ' if choice in ("auto", "none") and state.finish is None else "none"',
+        ' if choice in ("auto", "none") else "none"',
+    ),
 )

@@ -147,7 +147,12 @@ CUTS: tuple[Fault, ...] = (
         "if state.phase is Phase.AWAITING_MODEL:",
     ),
     Fault("summary: of nothing", D, "[*state.messages, question]", "[question]"),
-    Fault("summary: a tool is forced", D, '    choice = choice if choice in ("auto", "none") else "none"\n', ""),
+    Fault(
+        "summary: a tool is forced",
+        D,
+        '    choice = choice if choice in ("auto", "none") and state.finish is None else "none"\n',
+        "",
+    ),
     Fault(
         "summary: the question is not reserved for",
         D,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tenlines.core import events as ev
-from tenlines.core.effects import CallModel, Finish, UndoCall
+from tenlines.core.effects import CallModel, Finish, Summarise, UndoCall
 from tenlines.core.state import Phase
 from tenlines.core.transcript import Note
 
@@ -42,6 +42,12 @@ def the_tool_that_takes_the_answer_is_forced_after_words(run: Checked) -> None:
         assert effect.tool_choice in ("auto", facts.start.settings.tool_choice), "forced without a reason"
 
 
+def a_summary_is_words(run: Checked) -> None:
+    """It would be the answer else, where words are held to its schema."""
+    if isinstance(run.effect, Summarise) and run.facts.giver is not None:
+        assert run.effect.request.tool_choice == "none", "a summary is asked for where the answer is"
+
+
 def last_words_are_no_answer(run: Checked) -> None:
     """What is given past the step limit is as partial as words would be."""
     facts = run.facts
@@ -58,6 +64,7 @@ def the_answer_costs_no_tool_call(run: Checked) -> None:
 LAWS_OF_ANSWERS = (
     words_are_no_answer_where_it_has_a_schema,
     the_tool_that_takes_the_answer_is_forced_after_words,
+    a_summary_is_words,
     last_words_are_no_answer,
     the_answer_costs_no_tool_call,
 )

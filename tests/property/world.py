@@ -6,6 +6,7 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 from alphabet import (
+    ANSWERING,
     CAREFUL,
     CAREFUL_SETS,
     HISTORIES,
@@ -121,7 +122,7 @@ class World(Model):
         prices = (PRICES[1], PRICES[2], TIERED, TIERED) * 3
         self.rate = pick((0.1, 0.7, 1.0, 1.0, 1.6, 5.0))
         if self.kind == "long":
-            return pick((_LONG, _LONG, _LONG_ROUGH)), long_settings(self.chooser), TOOLS
+            return pick((_LONG, _LONG, _LONG_ROUGH)), long_settings(self.chooser), pick((TOOLS, TOOLS, ANSWERING))
         settings = some_settings(self.chooser, careful=True)
         settings = msgspec.structs.replace(
             settings, limits=tight_limits(self.chooser), max_output_tokens=20, price=pick((*prices, None))

@@ -75,8 +75,9 @@ def tools_of(story: Story, given: Given) -> list[Any]:
 
 
 def own_specs(state: State) -> tuple[ToolSpec, ...]:
-    """The tools that somebody brought: all but the built-in one."""
-    return tuple(spec for spec in state.specs if not (state.settings.read_results and spec.name == READ_RESULT))
+    """The tools that somebody brought: all but the built-in ones."""
+    own = READ_RESULT if state.settings.read_results else ""
+    return tuple(spec for spec in state.specs if spec.name != own and not spec.answer)
 
 
 def plain_tools(

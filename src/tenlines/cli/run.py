@@ -9,6 +9,7 @@ import typer
 
 from tenlines.cli import options as opt
 from tenlines.cli import telemetry
+from tenlines.cli.answer_types import OutputType, read_output
 from tenlines.cli.mcp_tools import McpNames, McpTrust
 from tenlines.cli.moves import command
 from tenlines.errors import ConfigError
@@ -87,6 +88,7 @@ def run(
     mcp: McpNames = None,
     mcp_trust: McpTrust = None,
     instructions: Instructions = "",
+    output: OutputType = None,
     session: SessionName = None,
     max_steps: opt.MaxSteps = None,
     max_tool_calls: opt.MaxToolCalls = None,
@@ -134,6 +136,7 @@ def run(
       tenlines run "What time is it in Tokyo?" --mcp "uvx mcp-server-time" --mcp-trust time
       tenlines run "Read all of it" --tools files.py --max-steps 60 --compact
       tenlines run "And the day after?" --session trip
+      tenlines run "What did I order?" --tools shop.py --output order.json | jq .total
       tenlines run "Where is order 1042, and is it paid?" --tools shop.py --plan-first
       tenlines run --plan plan.json --tools shop.py --max-dollars 0.50
 
@@ -163,6 +166,8 @@ def run(
 
     is_planned = plan_first or plan is not None
     said = _what(task, plan, session, is_planned)
+    if is_planned and output is not None:
+        raise ConfigError("a plan has an answer in words: leave out --output, or the plan")
     given = opt.GivenLimits(max_steps, max_tool_calls, max_tokens, max_dollars, timeout, last_words)
     limits = given.over(Limits()) or Limits()
     settings = Settings(
@@ -184,6 +189,7 @@ def run(
             chosen,
             guard(brought, ask or (), deny or ()),
             instructions=instructions,
+            output=read_output(output),
             settings=priced(settings, chosen.name, prices, here.clock.now()),
             journal=open_journal(journal, durability=_durability(durability)),
             observers=traced if is_planned else (*here.observers, *traced),

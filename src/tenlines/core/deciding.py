@@ -115,13 +115,14 @@ def what_changed(state: State, choice: str) -> str:
 def _summarise(state: State, wanted: Wanted, now: float, deadline: float | None) -> Summarise:
     """The next request, with a question behind it: so the summary is read from the cache, and the tools are there.
 
-    It is the only thing that differs, but for a tool that would be forced: then no summary would ever be written.
+    It is the only thing that differs, but for a tool that would be forced, or takes the answer: then no summary would
+    ever be written.
     """
     assert state.compaction is not None
     question, choice = context.question(state.compaction.summary_tokens), tool_choice(state)
     asked = metering.most(state) + estimate_tokens(question)
     verdict = reserve(state.account, state.limits, state.settings.price, asked, room_for_output(state))
-    choice = choice if choice in ("auto", "none") else "none"
+    choice = choice if choice in ("auto", "none") and state.finish is None else "none"
     request = msgspec.structs.replace(
         _request(state, verdict, now, deadline),
         messages=_view(state, [*state.messages, question]),

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from tenlines.core.effects import CallModel
 from tenlines.core.events import ToolSpec
 from tenlines.core.transcript import JsonObject
 from tenlines.wire.constrained import simple_schema
@@ -30,9 +31,11 @@ class Native(NamedTuple):
     """The tools that are declared."""
 
 
-def native(specs: tuple[ToolSpec, ...], profile: Profile) -> Native:
-    """How the answer of a run is asked for: the same in all its requests, while its tools are the same."""
-    answer = next((spec for spec in specs if spec.answer), None)
+def native(request: CallModel, profile: Profile) -> Native:
+    """How the answer of a run is asked for: the same in all its requests, while its tools are the same. Only where
+    nothing may be called (a summary is asked for) words are words."""
+    specs = request.tools
+    answer = next((spec for spec in specs if spec.answer), None) if request.tool_choice != "none" else None
     if answer is not None and profile.has("answer.beside"):
         return Native(answer, specs)
     if answer is not None and profile.has("answer.alone") and len(specs) == 1:

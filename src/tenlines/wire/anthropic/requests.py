@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tenlines.core.events import ToolSpec
+from tenlines.core.effects import CallModel
 from tenlines.core.transcript import JsonObject, JsonValue
 from tenlines.wire.answers import held, native
 from tenlines.wire.anthropic.blocks import REASONING, first_said, is_compaction
@@ -66,9 +66,9 @@ def _word(effort: str, profile: Profile) -> str:
     return effort
 
 
-def hold_to_schema(body: JsonObject, specs: tuple[ToolSpec, ...], profile: Profile) -> None:
+def hold_to_schema(body: JsonObject, effect: CallModel, profile: Profile) -> None:
     """Have replies in words fit the schema of the answer, where there is one and it can be said in full."""
-    answer = native(specs, profile).answer
+    answer = native(effect, profile).answer
     schema = None if answer is None else held(answer.parameters, "anthropic_strict")
     if schema is not None:
         body["output_config"] = {**obj(body.get("output_config")), "format": {"type": "json_schema", "schema": schema}}

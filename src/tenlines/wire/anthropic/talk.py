@@ -31,7 +31,7 @@ class Talk:
         if requests.is_manual(thinking) and requests.lacks_thinking(messages):
             del thinking["thinking"]
         body.update(thinking)
-        requests.hold_to_schema(body, effect.tools, profile)
+        requests.hold_to_schema(body, effect, profile)
         if target.temperature is not None and not (profile.has("no-sampling") or "thinking" in thinking):
             body["temperature"] = target.temperature
         if target.compact_at is not None:

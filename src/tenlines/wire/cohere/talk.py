@@ -18,7 +18,7 @@ class Talk:
 
     def request(self, effect: CallModel, stream: bool) -> JsonObject:
         """The body of the next request; O(new)."""
-        answer, specs = native(effect.tools, self._target.profile)
+        answer, specs = native(effect, self._target.profile)
         schema = None if answer is None else held(answer.parameters, "cohere_strict")
         body = encode_request(
             self._target,

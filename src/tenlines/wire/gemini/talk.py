@@ -32,7 +32,7 @@ class Talk:
             body["tools"] = [{"functionDeclarations": declared}]
             body["toolConfig"] = tool_config(effect.tool_choice, self._encoder.names)
         config = generation_config(self._target, effect.max_output_tokens)
-        answer = native(effect.tools, self._target.profile).answer
+        answer = native(effect, self._target.profile).answer
         if answer is not None and (schema := held(answer.parameters, "gemini_json")) is not None:
             config |= {"responseMimeType": "application/json", "responseJsonSchema": schema}
         if config:

@@ -137,7 +137,7 @@ def _shown(part: Part) -> JsonObject | None:
 def encode_request(encoder: Encoder, target: Target, effect: CallModel, stream: bool) -> JsonObject:
     """The body of a request. Its messages stand last, so that the JSON of one request is the beginning of the next
     one's."""
-    answer, specs = native(effect.tools, target.profile)
+    answer, specs = native(effect, target.profile)
     entries, tools = encoder.extend(effect.messages, effect.new_from), encoder.tools(specs)
     body: JsonObject = {"model": target.model}
     limit = target.limit(effect.max_output_tokens)

@@ -24,7 +24,7 @@ class Talk:
         model from it, and the history needs no declarations.
         """
         self._encoder.extend(effect.messages, effect.new_from)
-        answer, specs = native(effect.tools, self._target.profile)
+        answer, specs = native(effect, self._target.profile)
         tools = [] if effect.tool_choice == "none" else self._encoder.tools(specs)
         body = encode_request(
             self._target,

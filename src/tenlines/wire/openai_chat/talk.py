@@ -20,7 +20,7 @@ class Talk:
     def request(self, effect: CallModel, stream: bool) -> JsonObject:
         """The body of the next request; O(new)."""
         self._encoder.extend(effect.messages, effect.new_from)
-        answer, specs = native(effect.tools, self._target.profile)
+        answer, specs = native(effect, self._target.profile)
         body = encode_request(
             self._target,
             self._encoder.closed(),

@@ -21,7 +21,7 @@ class Talk:
     def request(self, effect: CallModel, stream: bool) -> JsonObject:
         """The body of the next request."""
         self._limit = self._target.limit(effect.max_output_tokens)
-        answer, specs = native(effect.tools, self._target.profile)
+        answer, specs = native(effect, self._target.profile)
         tools = self._encoder.tools(specs)
         choice = effect.tool_choice
         wire_choice = choice if choice in ("auto", "none", "required") else self._encoder.names.wire(choice)
