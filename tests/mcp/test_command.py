@@ -90,6 +90,7 @@ def test_a_run_uses_a_server(tenlines: Callable[..., Done], model: Model) -> Non
     done = tenlines("run", "go", "--model", model.name, "--mcp", command(), "--mcp-trust", "raw_*")
     assert (done.code, done.out, done.err) == (0, "it said hi\n", "")
     assert model.requests[1]["messages"][-1]["content"] == "hi"
+    assert "(MCP server raw_server: " in " ".join(tenlines("show", "last").out.split())
 
 
 def test_a_run_is_resumed_by_its_id_alone_and_the_journal_has_no_secret(

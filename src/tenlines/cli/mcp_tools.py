@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 from collections.abc import Callable, Collection, Iterable, Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Annotated, TypeAlias
@@ -96,6 +98,18 @@ def _remarks(servers: McpServers) -> list[str]:
 def is_from_server(spec: ToolSpec) -> bool:
     """Whether a tool came from a server."""
     return spec.source.startswith("mcp:")
+
+
+def origin(source: str) -> str:
+    """Where a tool came from, for a person: a file, or a server."""
+    if not source.startswith("mcp:"):
+        return source
+    try:
+        told = json.loads(source.removeprefix("mcp:"))
+        reached = told.get("file") or told.get("url") or shlex.join(told["command"])
+        return f"MCP server {told['name']}: {reached}"
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return source
 
 
 def server_tools_again(

@@ -6,6 +6,7 @@ from rich.console import Console
 from rich.text import Text
 
 from tenlines.cli import ending, lines, moves
+from tenlines.cli.mcp_tools import origin
 from tenlines.cli.owners import is_gone, open_status
 from tenlines.cli.screen import signs
 from tenlines.core.transcript import System
@@ -101,7 +102,7 @@ class Page:
     def _tools(self) -> str:
         by_file: dict[str, list[str]] = {}
         for spec in self.story.redaction.of(self.story.machine.state.specs):
-            by_file.setdefault(spec.source, []).append(spec.name)
+            by_file.setdefault(origin(spec.source), []).append(spec.name)
         named = [", ".join(names) + (f" ({file})" if file else "") for file, names in by_file.items()]
         return "; ".join(named) or "none"
 
