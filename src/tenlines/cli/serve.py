@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tenlines.cli import hiding
+from tenlines.cli import endpoint, hiding
 from tenlines.cli import options as opt
+from tenlines.cli.mcp_tools import McpNames, McpTrust
+from tenlines.cli.run import PriceText
+from tenlines.errors import ConfigError
 
 if TYPE_CHECKING:
     from tenlines.ports import Journal
@@ -28,7 +31,12 @@ By = Annotated[
 ]
 ToolFiles = Annotated[
     list[str] | None,
-    typer.Option("--tools", "-t", metavar="FILE.py", help="Check arguments that are edited against these tools."),
+    typer.Option(
+        "--tools",
+        "-t",
+        metavar="FILE.py",
+        help="Check arguments that are edited against these tools; with --openai, what the agent has.",
+    ),
 ]
 
 
@@ -41,6 +49,23 @@ def serve(
     redact_with: hiding.With = None,
     no_redact: hiding.Off = False,
     journal: opt.JournalName = None,
+    openai: endpoint.OpenAI = False,
+    model: opt.ModelName = None,
+    mcp: McpNames = None,
+    mcp_trust: McpTrust = None,
+    instructions: endpoint.Instructions = None,
+    name: endpoint.Name = None,
+    max_steps: opt.MaxSteps = None,
+    max_tool_calls: opt.MaxToolCalls = None,
+    max_tokens: opt.MaxTokens = None,
+    max_dollars: opt.MaxDollars = None,
+    timeout: opt.Timeout = None,
+    price: PriceText = None,
+    prices: opt.PriceFile = None,
+    ask: opt.AskFor = None,
+    deny: opt.DenyFor = None,
+    show_steps: endpoint.ShowSteps = False,
+    allow_origin: endpoint.Origins = None,
 ) -> None:
     """Show the runs of a journal in a browser on this machine, as they go on, in whatever process they do.
 
@@ -52,18 +77,38 @@ def serve(
     called password, token, api_key and the like is not shown unless you say --no-redact. Ctrl-C ends the server and
     touches no run.
 
+    With --openai: offer an agent to any client of OpenAI's Chat Completions instead. Each request is a run in the
+    journal, with the tools and within the limits that are given here. The address and the key are printed.
+
     \b
     Examples:
       tenlines serve --open
       tenlines serve --port 8000 --journal postgresql://user@host/agents
       tenlines serve --tools shop.py --redact email
+      tenlines serve --openai --tools shop.py --model openai:gpt-5-mini --max-dollars 0.05
     """
     from tenlines.serve import listen, run
 
-    hiding.usual(redact, redact_with, no_redact)  # a mistake in it is told before anything listens
-    setup = _setup(journal, tools, by, partial(hiding.usual, redact, redact_with, no_redact))
+    hides = partial(hiding.usual, redact, redact_with, no_redact)
+    hides()  # a mistake in it is told before anything listens
+    limits = opt.GivenLimits(max_steps, max_tool_calls, max_tokens, max_dollars, timeout, False)
+    wanted = endpoint.Wanted(
+        model, mcp, mcp_trust, instructions, name, limits, price, prices, ask, deny, show_steps, allow_origin
+    )
+    if openai:
+        _refuse({"--open": open, "--by": by}, "is for the pages: leave it or --openai out")
+        endpoint.serve_agent(wanted, tools or (), port, journal, hides)
+        return
+    _refuse(dict.fromkeys(wanted.given(), True), "is for an agent: add --openai")
+    setup = _setup(journal, tools, by, hides)
     address = listen(port)
     run(setup, address, partial(_tell, address, open=open))
+
+
+def _refuse(given: Mapping[str, object], why: str) -> None:
+    for option, value in given.items():
+        if value:
+            raise ConfigError(f"{option} {why}")
 
 
 def _setup(journal: str | None, tools: list[str] | None, by: str | None, redaction: Callable[[], Redaction]) -> Setup:

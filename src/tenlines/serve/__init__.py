@@ -12,11 +12,13 @@ acts.py      what is done then: each is what a command does
 pages.py     pieces and pages as HTML
 ```
 
+And an agent as an endpoint for OpenAI's clients: `openai_api.py` lists the files of that.
+
 Nothing is decided here that the command line does not decide, and nothing of a run is kept here: pages come from the
 journal, decisions go into it.
 """
 
 from tenlines.serve.app import Setup, application
-from tenlines.serve.running import Address, listen, run
+from tenlines.serve.running import Address, keep, listen, run
 
-__all__ = ["Address", "Setup", "application", "listen", "run"]
+__all__ = ["Address", "Setup", "application", "keep", "listen", "run"]

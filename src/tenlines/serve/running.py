@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from tenlines.errors import ConfigError, MissingExtra
 from tenlines.serve.app import Setup, application
+from tenlines.serve.gate import App
 
 GRACE_S = 2
 """How long requests that are being answered have at the end."""
@@ -52,9 +53,24 @@ def listen(port: int) -> Address:
 
 
 def run(setup: Setup, address: Address, begun: Callable[[], None]) -> None:
-    """Serve until Ctrl-C.
+    """Serve the live pages until Ctrl-C.
 
     Args:
+        begun: Called when requests are answered.
+
+    Raises:
+        MissingExtra: What the pages need is not installed.
+    """
+    served = application(setup, address.token, address.port)
+    keep(served.app, served.end, address, begun)
+
+
+def keep(app: App, end: Callable[[], None], address: Address, begun: Callable[[], None]) -> None:
+    """Keep a server running until Ctrl-C.
+
+    Args:
+        app: What answers.
+        end: Lets go who would be waited for at the end.
         begun: Called when requests are answered.
 
     Raises:
@@ -63,8 +79,7 @@ def run(setup: Setup, address: Address, begun: Callable[[], None]) -> None:
     try:
         import uvicorn
     except ImportError as error:
-        raise MissingExtra("the live pages", "serve") from error
-    served = application(setup, address.token, address.port)
+        raise MissingExtra("the server", "serve") from error
 
     class Server(uvicorn.Server):
         """Says when it has begun; lets go who watches, so that nobody is waited for at the end."""
@@ -74,11 +89,11 @@ def run(setup: Setup, address: Address, begun: Callable[[], None]) -> None:
             begun()
 
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-            served.end()
+            end()
             await super().shutdown(sockets)
 
     config = uvicorn.Config(
-        served.app,
+        app,
         http="h11",
         ws="none",
         lifespan="off",
