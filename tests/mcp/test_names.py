@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tenlines.tools.mcp.names import Origin, _forms, wire_names
 
 odd = st.text("ab _-./é\u202e9", max_size=6)
-pairs = st.lists(st.builds(Origin, st.sampled_from(["a", "b", "a_b"]), odd), max_size=8)
+pairs = st.lists(st.builds(Origin, st.sampled_from(["a", "b", "a_b"]), odd, st.booleans()), max_size=8)
 
 
 @given(pairs, st.sets(odd, max_size=4))

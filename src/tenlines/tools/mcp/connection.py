@@ -133,12 +133,10 @@ class Connection:
             Unreachable: It does not any more; the message says why.
             Lost: The connection ended.
         """
-        from pydantic import ValidationError
-
         self.listed_for = version
         try:
             self.listing = await self.ask(_listing)
-        except (McpError, ValidationError) as error:
+        except McpError as error:
             raise Unreachable(f"does not list its tools any more ({_words(error)})") from error
 
     async def ask(self, what: Ask[T]) -> T:
@@ -146,9 +144,10 @@ class Connection:
 
         Raises:
             Lost: The connection ended before the answer.
-            McpError: The server answered with an error.
+            McpError: The server answered with an error, or with what is no answer.
         """
         from mcp import MCPError
+        from pydantic import ValidationError
 
         if self.is_over:
             raise Lost(self._why_lost(), sent=False)
@@ -159,6 +158,8 @@ class Connection:
             if (lost := await self._lost(error)) is not None:
                 raise lost from error
             raise McpError(f"{error}{self._status_words() if str(error).startswith(_NO_ANSWER) else ''}") from error
+        except ValidationError as error:
+            raise McpError("the server answered with what is no result; it may have done what was asked") from error
         finally:
             self._under_way -= 1
 

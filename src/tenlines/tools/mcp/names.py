@@ -25,6 +25,8 @@ class Origin(NamedTuple):
 
     server: str
     name: str
+    is_ours: bool = False
+    """It is none of its tools, but asks for something else that it has; it may have a tool of that name too."""
 
 
 def wire_names(tools: Sequence[Origin], taken: Collection[str] = ()) -> dict[Origin, str]:
@@ -48,7 +50,8 @@ def wire_names(tools: Sequence[Origin], taken: Collection[str] = ()) -> dict[Ori
 def _forms(tool: Origin) -> list[str]:
     """What a tool may be called, the best first."""
     prefixed = f"{tool.server}_{tool.name}"
-    digest = hashlib.sha256(f"{tool.server}\0{tool.name}".encode("utf-8", "surrogatepass")).hexdigest()
+    whole = f"{tool.server}\0{tool.name}{chr(0) if tool.is_ours else ''}"
+    digest = hashlib.sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()
     short = [f"{_stem(tool.name)[: LONGEST - digits - 1]}_{digest[:digits]}" for digits in _DIGITS]
     return [*(one for one in (tool.name, prefixed) if _FITS.fullmatch(one)), *short]
 

@@ -114,14 +114,11 @@ class McpTool:
 async def call_tool(client: Client, arguments: JsonObject, meta: dict[str, Any], *, name: str) -> Any:
     """Call a tool of a server. What it gives is not checked against its own schema: that would be foreign code."""
     from mcp_types import CallToolRequest, CallToolRequestParams, CallToolResult, InputRequiredResult
-    from pydantic import TypeAdapter, ValidationError
+    from pydantic import TypeAdapter
 
     params = CallToolRequestParams.model_validate({"name": name, "arguments": arguments, "_meta": meta})
     either: TypeAdapter[Any] = TypeAdapter(CallToolResult | InputRequiredResult)
-    try:
-        result = await client.session.send_request(CallToolRequest(params=params), either, progress_callback=_progress)
-    except ValidationError as error:
-        raise McpError("the server answered with what is no result of a tool; it may have done it") from error
+    result = await client.session.send_request(CallToolRequest(params=params), either, progress_callback=_progress)
     if isinstance(result, InputRequiredResult):
         raise McpError("the server asks for more input from a person, which is not supported here")
     if result.is_error:

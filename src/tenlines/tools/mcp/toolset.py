@@ -82,7 +82,7 @@ class McpServers:
             try:
                 made.append(self._made(draft, names[draft.origin]))
             except Unusable as error:
-                self.left_out.append(f"{draft.origin.name} of {draft.link.server.name} is left out: {error}")
+                self.left_out.append(f"{seen(draft.origin.name, 100)} of {draft.link.server.name} is left out: {error}")
         self.renamed = {(origin.server, origin.name): name for origin, name in names.items() if name != origin.name}
         return made
 
@@ -97,7 +97,7 @@ class McpServers:
         told = f"(Of MCP server {server.name}, where it is called {draft.origin.name[:200]!r}.) "
         spec = ToolSpec(
             name,
-            (told if name != draft.origin.name and not draft.is_ours else "") + draft.description,
+            (told if name != draft.origin.name and not draft.origin.is_ours else "") + draft.description,
             draft.schema,
             read_only=draft.read_only and server.trust,
             idempotent=draft.idempotent and server.trust,
@@ -134,8 +134,6 @@ class _Draft(NamedTuple):
     request: Request
     read_only: bool
     idempotent: bool
-    is_ours: bool = False
-    """It is not a tool of the server, but asks for something else that it has."""
 
 
 def _drafts(link: Link, listing: Listing, choices: Choices) -> list[_Draft]:
@@ -162,7 +160,7 @@ def _of_tool(link: Link, one: Any) -> _Draft:
 
 def _own(link: Link, name: str, description: str, schema: JsonObject, request: Request) -> _Draft:
     schema = {"type": "object", "additionalProperties": False, **schema}
-    return _Draft(link, Origin(link.server.name, name), description, schema, request, True, True, is_ours=True)
+    return _Draft(link, Origin(link.server.name, name, True), description, schema, request, True, True)
 
 
 def _of_list(link: Link) -> _Draft:
