@@ -15,6 +15,7 @@ from __future__ import annotations
 import importlib.util
 import re
 from collections.abc import Callable, Mapping
+from types import BuiltinFunctionType, FunctionType
 from typing import Any, NamedTuple, cast
 
 import msgspec
@@ -175,7 +176,7 @@ def partial(text: str) -> Any:
     """
     from pydantic_core import from_json
 
-    text = text.strip()
+    text = text.lstrip()
     outside = _STRINGS.sub("", text)
     if '"' not in outside and (number := _NUMBER.search(text)) is not None:
         text = text[: number.start()]
@@ -195,6 +196,8 @@ _OF_TOOL = f"tool {FINISH!r}: the type of parameter {ANSWER!r}, "
 def _by_type(output: Any) -> Finish:
     from tenlines.tools import schema
 
+    if isinstance(output, FunctionType | BuiltinFunctionType):
+        raise ConfigError(f"output=: {output.__name__} is a function: give the type of the answer, such as a dataclass")
     signature = Signature((Parameter(ANSWER, output),), "", None, False, ())
     try:
         built = schema.build(FINISH, signature, finish, "refuse", {})
