@@ -208,8 +208,13 @@ def _check(store: Journal, run_id: str, name: str, arguments: JsonObject, files:
     from tenlines.cli.reopening import plain_tools
     from tenlines.drivers.decisions import check_edit
     from tenlines.drivers.recorder import machine_of
+    from tenlines.planning.calls import checked_use
 
-    specs = [spec for spec in machine_of(store, run_id).state.specs if spec.name == name]
+    state = machine_of(store, run_id).state
+    if state.start is not None and (use := checked_use(state.start, name)) is not None:
+        check_edit(use, arguments)
+        return
+    specs = [spec for spec in state.specs if spec.name == name]
     try:
         tool = next((one for one in plain_tools(specs, files) if one.spec.name == name), None)
         why = "it is not in its file any more"

@@ -94,7 +94,8 @@ def plan(
 
 def _made(here: Seat, planner: Planner, task: str, limits: Limits | None, journal: str | None) -> Plan:
     """The plan. Where there is none, how its run ended is said, and this is the end of the command."""
-    drafter, results = planner.drafter(), list[RunResult]()
+    drafter = planner.drafter()
+    results: list[RunResult] = []
 
     def begin() -> RunResult:
         results.append(drafter.run_sync(task, limits=limits, control=here.control, raise_on_stop=False))

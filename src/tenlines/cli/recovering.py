@@ -23,6 +23,7 @@ from tenlines.trace.text import one_line
 from tenlines.trace.words import owner as described
 
 if TYPE_CHECKING:
+    from tenlines.agent import Agent
     from tenlines.core.result import RunResult
     from tenlines.ports import Journal, Model
 
@@ -138,19 +139,26 @@ def _why_not(story: Story, take_over: bool) -> str:
 
 
 def _resumed(store: Journal, story: Story, given: Given, control: Control, models: Models) -> RunResult:
-    from tenlines.agent import Agent
-
     assert story.start is not None
-    tools = tools_of(story, given)
-    if missing := gone(story, tools):
-        _warn(f"run {story.start.run_id}: {missing}")
-    agent = Agent(models.of(story, given.model), tools, journal=store, observers=given.observers)
+    agent = _agent(store, story, given, models.of(story, given.model))
     if given.say is not None:
         control.say(given.say)
     limits = given.limits.over(story.machine.state.limits)
     return agent.resume_sync(
         story.start.run_id, limits=limits, control=control, compaction=given.compaction, raise_on_stop=False
     )
+
+
+def _agent(store: Journal, story: Story, given: Given, model: Model) -> Agent:
+    from tenlines.agent import Agent
+    from tenlines.cli.plan import is_planned, planner_again
+
+    if is_planned(story):
+        return planner_again(story, model, store, given, given.observers)
+    tools = tools_of(story, given)
+    if missing := gone(story, tools):
+        _warn(f"run {story.start.run_id if story.start else ''}: {missing}")
+    return Agent(model, tools, journal=store, observers=given.observers)
 
 
 def _outcome(result: RunResult, was_undoing: bool) -> Recovered:

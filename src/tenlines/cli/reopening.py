@@ -68,7 +68,10 @@ def tools_of(story: Story, given: Given) -> list[Any]:
         ConfigError: Their file is not known, or gone, or has none.
     """
     from tenlines.cli.guarding import guard
+    from tenlines.planning.setup import PREFIX
 
+    if story.start is not None and story.start.model.startswith(PREFIX):
+        raise ConfigError("the run follows a plan: this can be done with the runs of its steps, and not with itself")
     specs = own_specs(story.machine.state)
     marked = {spec.name for spec in specs if spec.approve}
     return guard(plain_tools(specs, given.tools, given.mcp, given.mcp_trust), given.ask, given.deny, marked)

@@ -70,7 +70,7 @@ def undo(
     story = read_story(store.read(run_id))
     if story.end is None and not dry_run:
         refuse_if_alive(run_id, story.owner, take_over)
-    loaded = _tools(story, tools or ())
+    loaded = _tools(store, story, tools or ())
     plan = _plan(story, loaded)
     with seat(opt.Output(False, quiet or json, False), story) as here:
         if dry_run or not (plan.undo or _is_under_way(story)):
@@ -82,10 +82,15 @@ def undo(
         raise typer.Exit(_report(here.out, result, {one.spec.name for one in loaded if one.spec.undoable}, json=json))
 
 
-def _tools(story: Story, files: Sequence[str]) -> list[Any]:
-    from tenlines.cli.reopening import own_specs, plain_tools
+def _tools(store: Journal, story: Story, files: Sequence[str]) -> list[Any]:
+    from tenlines.cli.plan import is_planned, planner_again
+    from tenlines.cli.reopening import Given, own_specs, plain_tools
+    from tenlines.models.resolve import resolve
 
     state = story.machine.state
+    if state.acted and is_planned(story):
+        again = planner_again(story, resolve([]), store, Given(opt.NONE_GIVEN, tools=files), ())  # no model is asked
+        return list(again.tools.values())
     return list(plain_tools(own_specs(state), files)) if state.acted else []
 
 

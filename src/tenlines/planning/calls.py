@@ -12,7 +12,7 @@ import msgspec
 from tenlines.agent import Agent
 from tenlines.child import CALLER_STOPPED, Brief, ChildTool
 from tenlines.core.children import bounded, child_id
-from tenlines.core.events import ToolSpec
+from tenlines.core.events import RunStarted, ToolSpec
 from tenlines.core.limits import Left, Limits
 from tenlines.core.machine import Machine
 from tenlines.core.result import RunResult
@@ -24,6 +24,7 @@ from tenlines.errors import ConfigError, RunNotFound
 from tenlines.planning import words
 from tenlines.planning.course import STOPPED, USE
 from tenlines.planning.plan import Plan, as_json, plan_of
+from tenlines.planning.setup import PREFIX, read_start
 from tenlines.ports import Allow, Ask, Bound, CallContext, ChildEnd, GuardedCall, Invalid, Journal, Rendered, Verdict
 
 AgentOf: TypeAlias = Callable[[Mapping[str, Any]], Agent]
@@ -146,6 +147,18 @@ def is_no_fault(result: RunResult, own: Limits, given: Left) -> bool:
         if left is not None and (mine is None or left < mine):
             return True
     return result.status == "model_error"
+
+
+def checked_use(start: RunStarted, name: str) -> UsePlan | None:
+    """What checks a changed plan; None where the call of that name is no taking up of one.
+
+    Args:
+        start: How the run begins.
+        name: Of the tool that is called.
+    """
+    if name != USE or not start.model.startswith(PREFIX):
+        return None
+    return UsePlan([one.name for one in read_start(start.messages).setup.tools], None)
 
 
 @dataclass(frozen=True)

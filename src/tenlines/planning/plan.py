@@ -16,7 +16,7 @@ from tenlines.errors import ConfigError
 
 MOST_STEPS = 50
 """Steps that a plan may have."""
-_ID = r"^[A-Za-z][A-Za-z0-9_-]{0,39}$"
+_ID = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,39}$"
 
 
 class PlanStep(BaseModel):
@@ -26,7 +26,7 @@ class PlanStep(BaseModel):
 
     id: Annotated[str, Field(pattern=_ID, description="A short name of the step, as in find_order.")]
     do: Annotated[str, Field(min_length=1, description="What is to be done, in full: nothing else is known there.")]
-    needs: Annotated[tuple[str, ...], Field(description="Ids of the steps whose results it has to know.")] = ()
+    needs: Annotated[tuple[str, ...], Field(description="Ids of other steps, whose results it has to know.")] = ()
     tools: Annotated[tuple[str, ...], Field(description="Names of the tools that it may use, and of no others.")] = ()
 
 

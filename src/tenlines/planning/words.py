@@ -12,7 +12,12 @@ _MAKE = """\
 You split a task into steps; you do none of them. Each step is done by somebody who sees its `do` and the results of \
 the steps that it `needs`, and nothing else: write there all that he has to know. Steps that do not need one another \
 are done at the same time. A step can use the tools in its `tools` and no others. Make as few steps as the task takes, \
-and none that only puts results together: the answer is written from all of them."""
+and none that only puts results together: the answer is written from all of them.
+
+An example, for other tools. The task: Is the cheapest flight to Oslo on Monday below 200 euros?
+{"steps": [{"id": "flights", "do": "List the flights to Oslo on Monday with their prices in euros.", "needs": [], \
+"tools": ["search_flights"]}, {"id": "cheapest", "do": "Say which of these flights is the cheapest, and its price.", \
+"needs": ["flights"], "tools": []}]}"""
 STEP = """\
 You do one step of a larger task. Do just that, and answer with its result, in full: whoever reads it sees nothing \
 else. Where it cannot be done, say so and why."""
