@@ -1,4 +1,4 @@
-"""One connection to a server, from the handshake to its end. The only module here that knows how the SDK connects.
+"""One connection to a server, from the handshake to its end.
 
 The SDK speaks both revisions of the protocol that are in the field (2025-11-25 with a handshake, 2026-07-28 without). A
 connection is owned by one task, which opens it, waits until it is over and closes it: what is opened in a task can only
@@ -10,18 +10,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import re
 import sys
-import threading
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 from importlib.metadata import version
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, NamedTuple, TextIO, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from tenlines.errors import MissingExtra
 from tenlines.tools.mcp.loop import thread
 from tenlines.tools.mcp.servers import Server
+from tenlines.tools.mcp.streams import Tail, transport, watched
 from tenlines.tools.mcp.texts import seen
 
 if TYPE_CHECKING:
@@ -35,17 +34,8 @@ MOST_PAGES = 100
 """Of a list. A server whose list never ends is not waited for."""
 MOST_LISTED = 1_000
 """Tools, or prompts, of one server."""
-STDERR_CHARS = 2_000
-"""Of what the server last wrote to its standard error, for messages."""
-LARGEST_EVENT = 32_000_000
-"""Bytes of one message over HTTP, where it comes as an event."""
-_CONNECT_S = 20.0
 _END_S = 6.0
 _GATEWAY = range(500, 600)
-_INHERITED = re.compile(
-    r"(?i:https?_proxy|all_proxy|no_proxy)|SSL_CERT_(FILE|DIR)|REQUESTS_CA_BUNDLE|CURL_CA_BUNDLE|NODE_EXTRA_CA_CERTS"
-    r"|LANG|LC_\w+|TZ|TMPDIR|XDG_\w+|UV_\w+|PIP_\w+|(?i:npm_config_\w+)"
-)
 _CLOSED = "Connection closed"
 _SESSION_OVER = "Session terminated"
 _NO_ANSWER = ("SSE stream", "Server returned an error response")
@@ -91,7 +81,7 @@ class Connection:
 
     def __init__(self, server: Server, start_s: float, changed: Callable[[], None]) -> None:
         self._server, self._start_s, self._changed = server, start_s, changed
-        self._over, self._errors, self._status, self._under_way = asyncio.Event(), _Tail(), 0, 0
+        self._over, self._errors, self._status, self._under_way = asyncio.Event(), Tail(), 0, 0
         self._error: BaseException | None = None
         self.listing = Listing()
         self.listed_for = -1
@@ -188,7 +178,7 @@ class Connection:
         from mcp_types import Implementation
 
         client = Client(
-            _watched(self._transport(), self._over),
+            watched(transport(self._server, self._errors, self._note_status), self._over),
             cache=None,
             message_handler=self._heard,
             client_info=Implementation(name="tenlines", version=_version()),
@@ -197,25 +187,6 @@ class Connection:
             return await stack.enter_async_context(client)
         finally:
             self._errors.started()
-
-    def _transport(self) -> Any:
-        from mcp import StdioServerParameters
-        from mcp.client.stdio import stdio_client
-        from mcp.client.streamable_http import streamable_http_client
-
-        server = self._server
-        if server.url:
-            return _over_http(server, self._note_status, streamable_http_client)
-        program, *args = server.command
-        # what is no UTF-8 is the server's mistake, and no reason to lose it
-        parameters = StdioServerParameters(
-            command=program,
-            args=args,
-            env={**_inherited(), **server.env},
-            cwd=server.cwd or None,
-            encoding_error_handler="replace",
-        )
-        return stdio_client(parameters, self._errors.open())
 
     async def _until_over(self) -> None:
         listening = asyncio.ensure_future(self._listen()) if _announces(self._client) else None
@@ -356,12 +327,6 @@ def require_sdk() -> None:
             logger.addHandler(logging.NullHandler())
 
 
-def _inherited() -> dict[str, str]:
-    """What a server gets of our environment beside what the SDK gives it: how to reach the network, where to keep
-    things, how its installer is set up. No keys of anything."""
-    return {name: value for name, value in os.environ.items() if _INHERITED.fullmatch(name)}
-
-
 def _version() -> str:
     return version("tenlines")
 
@@ -414,80 +379,3 @@ async def _pages(fetch: Callable[..., Awaitable[Any]], what: str) -> list[Any]:
         if cursor is None or len(found) > MOST_LISTED:
             break
     return found[:MOST_LISTED]
-
-
-@asynccontextmanager
-async def _over_http(server: Server, note: Callable[[Any], Awaitable[None]], connect: Any) -> AsyncIterator[Any]:
-    """The streams of a server at an address. How long an answer may take is up to each call."""
-    import httpx2
-
-    timeout = httpx2.Timeout(_CONNECT_S, read=None)
-    hooks = {"response": [note]}
-    async with (
-        httpx2.AsyncClient(headers=server.headers, timeout=timeout, event_hooks=hooks) as client,
-        connect(server.url, http_client=client, max_sse_event_size=LARGEST_EVENT) as streams,
-    ):
-        yield streams
-
-
-@asynccontextmanager
-async def _watched(transport: Any, over: asyncio.Event) -> AsyncIterator[Any]:
-    """The streams of a transport; `over` is set as soon as nothing more can come."""
-    import anyio
-
-    async with transport as (read, write):
-        put, take = anyio.create_memory_object_stream[Any](0)
-
-        async def forward() -> None:
-            with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
-                async with put:
-                    async for item in read:
-                        await put.send(item)
-            over.set()
-
-        async with anyio.create_task_group() as group:
-            group.start_soon(forward)
-            try:
-                yield take, write
-            finally:
-                group.cancel_scope.cancel()
-                take.close()
-
-
-class _Tail:
-    """The end of what a server writes to its standard error."""
-
-    def __init__(self) -> None:
-        self._text = b""
-        self._lock = threading.Lock()
-        self._stream: TextIO | None = None
-        self._reader: threading.Thread | None = None
-
-    def open(self) -> TextIO:
-        """What the server is to write to."""
-        take, put = os.pipe()
-        self._stream = os.fdopen(put, "w")
-        self._reader = threading.Thread(target=self._read, args=(take,), name="tenlines-mcp-stderr", daemon=True)
-        self._reader.start()
-        return self._stream
-
-    def started(self) -> None:
-        """The server has it by now, and this process lets it go, so that it ends with the server."""
-        if self._stream is not None:
-            self._stream.close()
-
-    close = started
-
-    def _read(self, take: int) -> None:
-        with open(take, "rb", buffering=0) as stream:
-            while piece := stream.read(1 << 16):
-                with self._lock:
-                    self._text = (self._text + piece)[-4 * STDERR_CHARS :]
-
-    def words(self) -> str:
-        """In a message; "" where there is nothing."""
-        if self._reader is not None:
-            self._reader.join(0.1)  # what it wrote last is on the way
-        with self._lock:
-            text = seen(self._text.decode("utf-8", "replace"), 4 * STDERR_CHARS)[-STDERR_CHARS:].strip()
-        return f". It wrote:\n{text}" if text else ""
