@@ -1,20 +1,15 @@
-"""Kills whoever follows a plan at every one of its port calls, one process for each, and lets another carry on.
-
-Arguments: a folder, a driver, the first point, how many points there are from one to the next. Prints one JSON line.
-"""
+"""Whoever follows a plan, watched at each of its port calls, at which `crash_strides` kills it."""
 
 from __future__ import annotations
 
 import asyncio
-import itertools
 import json
-import signal
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from crash_forks import Child, Reaper, Tell, ready_to_fork, say
+from crash_forks import Reaper, Tell
+from crash_strides import main
 from crash_world import _OF_JOURNALS, _OF_TOOLS, Outside, Watched, _WatchedModel, act_on, look, put, send
 
 from tenlines import Agent, Reply, RunResult, ToolCall, Usage
@@ -114,33 +109,5 @@ def problems(journal: SqliteJournal, folder: Path, task: str, result: RunResult)
         yield f"done was {list(done)}"
 
 
-def explore(folder: Path, driver: str, first: int, stride: int) -> dict[str, Any]:
-    """Kill at the points, one after the other."""
-    names = (f"{driver}{number}" for number in itertools.count())
-    wrong: list[str] = []
-    kills, places = 0, finished(folder, driver, next(names), wrong)
-    for point in range(first, len(places), stride):
-        task = next(names)
-        signalled, said = Child(lambda tell, t=task, p=point: live(folder, driver, t, p, tell)).end()
-        kills += signalled == signal.SIGKILL
-        if not signalled:
-            wrong += said[-1].get("wrong", [said[-1].get("error", "it said nothing")])
-            continue
-        finished(folder, driver, task, wrong)
-    return {"kills": kills, "points": len(places), "wrong": wrong[:20]}
-
-
-def finished(folder: Path, driver: str, task: str, wrong: list[str]) -> list[str]:
-    """Carry a task on to its end; the places that were passed."""
-    signalled, said = Child(lambda tell: live(folder, driver, task, None, tell)).end()
-    last = said[-1] if said else {}
-    if signalled or "wrong" not in last:
-        wrong.append(f"{task}: signal {signalled}, {last.get('error', last)}")
-        return []
-    wrong += [f"{task}: {one}" for one in last["wrong"]]
-    return list(last["places"])
-
-
 if __name__ == "__main__":
-    ready_to_fork()
-    say(**explore(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4])))
+    main(live)
