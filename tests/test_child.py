@@ -89,6 +89,18 @@ def test_the_tool_takes_a_task_and_is_named_after_the_agent() -> None:
     assert "the agent helper" in spec.description
 
 
+def test_a_name_that_no_tool_can_have_is_made_one() -> None:
+    assert child_of("42", name="my helper").as_tool().spec.name == "my_helper"
+
+
+def test_the_task_is_made_by_a_plain_function() -> None:
+    async def later() -> str:
+        return "x"
+
+    with pytest.raises(ConfigError, match="task= of helper has to be a plain function that returns the task"):
+        child_of("42").as_tool(task=later)  # type: ignore[arg-type]
+
+
 def test_a_function_of_typed_parameters_may_make_the_task() -> None:
     def brief(topic: str, words: int = 200) -> str:
         """Writes about a topic."""

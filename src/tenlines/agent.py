@@ -24,7 +24,7 @@ from tenlines.core.events import AnyEvent, Settings
 from tenlines.core.history import mend
 from tenlines.core.limits import Limits, Spent
 from tenlines.core.machine import Machine
-from tenlines.core.outcomes import FINISH, READ_RESULT
+from tenlines.core.outcomes import FINISH, READ_RESULT, wire_name
 from tenlines.core.prefix import beginning_change
 from tenlines.core.result import PendingCall, RunResult
 from tenlines.core.state import Phase, State
@@ -249,7 +249,7 @@ class Agent:
         call goes on with the same run.
 
         Args:
-            name: What the model calls it; by default the agent's name.
+            name: What the model calls it; by default the agent's name, as far as a tool can be called so.
             description: What the model reads; by default the docstring of `task`, or a sentence.
             task: A function whose parameters the tool takes, and which returns the task. By default: one, `task`.
             limits: What one call may use, within its share of what its run has left; by default the agent's limits.
@@ -264,7 +264,7 @@ class Agent:
         Raises:
             ConfigError: Something does not fit.
         """
-        brief = Brief(name or self.name, description, task, approve, max_result)
+        brief = Brief(name or wire_name(self.name), description, task, approve, max_result)
         return ChildTool(
             self, brief, limits=limits, parallel=parallel, final=final, history=history, timeout_s=timeout_s
         )

@@ -62,7 +62,10 @@ class Brief(NamedTuple):
         if description is None and self.task is None:
             description = _HANDED.format(self.name) if has_history else _ASKED.format(self.name)
         options = {"name": self.name, "approve": self.approve, "max_result": self.max_result}
-        return tool(self.task or usual, description=description, **options)
+        made: Tool[..., str] = tool(self.task or usual, description=description, **options)
+        if made.is_async:
+            raise ConfigError(f"task= of {self.name} has to be a plain function that returns the task, as text")
+        return made
 
 
 _ASKED = "Gives a task to the agent {}, which works on it by itself and answers. It knows only what the task says."
