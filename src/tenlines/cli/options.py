@@ -326,17 +326,19 @@ def find_run(journal: Journal, typed: str) -> str:
 
     Args:
         journal: Where to look.
-        typed: An id, the beginning of exactly one, or `last`.
+        typed: An id, the beginning of exactly one, or `last`: the newest, or the run that it is a call of.
 
     Raises:
         RunNotFound: There is none, or there are several; the message lists some.
     """
+    from tenlines.cli.callers import outermost
+
     typed = typed.strip()
     if typed == "last":
         newest = journal.runs(1)
         if not newest:
             raise RunNotFound('the journal is empty; `tenlines run "..."` makes the first run')
-        return newest[0].run_id
+        return outermost(journal, newest[0].run_id)
     runs = journal.runs()
     if any(one.run_id == typed for one in runs):
         return typed

@@ -277,7 +277,7 @@ def read_task(typed: str | None) -> str:
         ConfigError: It is empty or no text.
     """
     if typed is None:
-        raise ConfigError("there is no task: say what is to be done, or name a plan with --plan")
+        raise ConfigError("TASK is missing: say what is to be done, or name a plan with --plan")
     if typed == "-":
         if sys.stdin.isatty():
             typer.echo("Write the task; end with Ctrl-D on a line of its own.", err=True)
