@@ -9,11 +9,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from tenlines import Agent, Limits
 from tenlines.core.effects import CallModel
 from tenlines.core.events import ToolSpec
 from tenlines.core.transcript import Assistant, JsonObject, Message, Result, System, Text, ToolCall, User
@@ -21,8 +24,15 @@ from tenlines.errors import ConfigError, ContextTooLong
 from tenlines.models.local import LocalModel
 from tenlines.models.openai_compatible import OpenAICompatible
 from tenlines.ports import Delta, Model
+from tenlines.tools.finish import partial
 
 Request = Callable[..., CallModel]
+
+
+@dataclass
+class _Order:
+    item: str
+    cents: int
 
 
 def params(**properties: str) -> JsonObject:
@@ -260,3 +270,17 @@ def test_the_local_model_streams_its_answer(local_model: Any, request_for: Reque
     assert reply.text == "".join(delta.text for delta in shown)
     assert len(shown) > 1
     assert reply.usage is not None
+
+
+@pytest.mark.slow
+@pytest.mark.local_model
+def test_an_answer_with_a_type_from_the_real_model(local_model: Model) -> None:
+    seen: list[str] = []
+    watching = SimpleNamespace(on_event=lambda event: None, on_delta=lambda delta: seen.append(delta.answer))
+    agent = Agent(local_model, output=_Order, journal="memory", observers=[watching], limits=Limits(steps=3))
+    result = agent.run_sync("Order 1042: one tea pot, 1250 cents.")
+    assert (result.output.cents, "pot" in result.output.item.lower()) == (1250, True)
+    assert [one.name for one in result.calls] == ["finish"]
+    grown = [partial("".join(seen[:end])) for end in range(1, len(seen) + 1)]
+    assert len([one for one in grown if one]) > 1, "it is seen while it is written"
+    assert grown[-1] == {"item": result.output.item, "cents": 1250}

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tenlines.core.effects import CallModel
+from tenlines.core.events import ToolSpec
 from tenlines.core.transcript import JsonObject, JsonValue, Reply, Result, Text, User
 from tenlines.errors import ConnectionFailed, MalformedReply, ProtocolRejected, ProviderError
 from tenlines.models.session import Heard, Session, Whole, is_whole, open_session
@@ -223,3 +224,55 @@ def test_what_is_whole(content_type: str, whole: bool) -> None:
 def test_a_web_page_is_no_stream() -> None:
     with pytest.raises(MalformedReply, match="is the address right"):
         is_whole("text/html; charset=utf-8")
+
+
+# --- an answer with a schema, while it is written ---------------------------------------------------------
+
+FINISH = ToolSpec("finish", final=True, read_only=True, answer="object")
+
+
+def _spoken(*texts: str) -> list[Heard]:
+    return [
+        *({"choices": [{"delta": {"content": text}}]} for text in texts),
+        {"choices": [{"delta": {}, "finish_reason": "stop"}]},
+    ]
+
+
+def _called(name: str, *pieces: str) -> list[Heard]:
+    heads: list[JsonObject] = [{"id": "c", "function": {"name": name, "arguments": pieces[0]}}]
+    calls: list[JsonObject] = heads + [{"function": {"arguments": piece}} for piece in pieces[1:]]
+    chunks: list[Heard] = [{"choices": [{"delta": {"tool_calls": [{"index": 0, **one}]}}]} for one in calls]
+    return [*chunks, {"choices": [{"delta": {}, "finish_reason": "tool_calls"}]}]
+
+
+@pytest.mark.parametrize(
+    ("heard", "shown"),
+    [
+        (_called("finish", '{"a"', ": 1}"), [Delta(1, answer='{"a"'), Delta(1, answer=": 1}")]),
+        (_called("look", '{"a"', ": 1}"), []),
+        (_spoken(" ", '{"a"', ": 1}"), [Delta(1, " "), Delta(1, answer='{"a"'), Delta(1, answer=": 1}")]),
+        (_spoken("It is ", '{"a"}'), [Delta(1, "It is "), Delta(1, '{"a"}')]),
+    ],
+)
+def test_what_is_written_of_an_answer_is_shown_apart(
+    ask: Ask, request_for: Request, heard: list[Heard], shown: list[Delta]
+) -> None:
+    seen: list[Delta] = []
+    reply = ask(_Model(FakeTransport(heard)), request_for(tools=(FINISH,)), seen.append)
+    assert seen == shown
+    assert reply == ask(_Model(FakeTransport(heard)), request_for(), lambda _: None), "it is for eyes only"
+
+
+def test_without_such_a_tool_text_is_text(ask: Ask, request_for: Request) -> None:
+    seen: list[Delta] = []
+    ask(_Model(FakeTransport(_spoken('{"a"', ": 1}"))), request_for(), seen.append)
+    ask(_Model(FakeTransport(_called("finish", "{}"))), request_for(), seen.append)
+    assert seen == [Delta(1, '{"a"'), Delta(1, ": 1}")]
+
+
+def test_an_answer_that_comes_whole_is_shown_whole(ask: Ask, request_for: Request) -> None:
+    call = {"id": "c", "function": {"name": "finish", "arguments": '{"a": 1}'}}
+    whole: JsonValue = {"choices": [{"message": {"tool_calls": [call]}, "finish_reason": "tool_calls"}]}
+    seen: list[Delta] = []
+    ask(_Model(FakeTransport([Whole(whole)])), request_for(tools=(FINISH,)), seen.append)
+    assert seen == [Delta(1, answer='{"a": 1}')]
