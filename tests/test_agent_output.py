@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib.util
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +14,7 @@ from tenlines import Agent, Limits, Session, tool
 from tenlines.core import events as ev
 from tenlines.core.effects import CallModel
 from tenlines.core.transcript import Note, Reply, ToolCall
-from tenlines.errors import ConfigError, RunStopped
+from tenlines.errors import ConfigError, MissingExtra, RunStopped
 from tenlines.journal.memory import MemoryJournal
 from tenlines.ports import Allow, Delta, OnDelta
 from tenlines.testing import CrashReport, ScriptedModel, crash_everywhere, replay
@@ -276,3 +277,25 @@ def ran(request: pytest.FixtureRequest) -> Callable[[Agent], Any]:
 
 def test_both_drivers_read_the_answer(ran: Callable[[Agent], Any]) -> None:
     assert ran(agent("words", call("finish", GOOD))).output == OSLO
+
+
+def test_a_run_can_be_undone_where_its_answers_cannot_be_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    undone: list[str] = []
+
+    def unsend(text: str) -> None:
+        undone.append(text)
+
+    @tool(undo=unsend)
+    def send(text: str) -> str:
+        """Send."""
+        return "sent"
+
+    journal = MemoryJournal()
+    replies = [call("send", '{"text": "x"}'), call("finish", GOOD)]
+    run_id = agent(*replies, tools=[send], journal=journal).run_sync("Send.").run_id
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    stranger = Agent(ScriptedModel([]), [send], journal=journal)
+    with pytest.raises(MissingExtra):
+        stranger.resume_sync(run_id)
+    stranger.undo_sync(run_id)
+    assert undone == ["x"]

@@ -463,21 +463,21 @@ class Agent:
         opening = (self._taking_up(tools, chosen), *raised, *given_up(state, tools.values()), *unheard)
         return self._parts(machine, run_id, control, opening, tools)
 
-    def _reopened(self, run_id: str) -> tuple[Machine, dict[str, ToolPort]]:
+    def _reopened(self, run_id: str, *, is_ending: bool = False) -> tuple[Machine, dict[str, ToolPort]]:
         """A run of the journal, and the tools that it has now."""
         machine = machine_of(self.journal, run_id)
-        return machine, self._tools_of(machine, machine.state.settings.read_results)
+        return machine, self._tools_of(machine, machine.state.settings.read_results, is_ending=is_ending)
 
     def _stopping(self, run_id: str, control: Control | None, reason: str = "the run is undone") -> Parts | None:
         """Parts that end an open run; None where it has ended, or is being undone already."""
-        machine, tools = self._reopened(run_id)
+        machine, tools = self._reopened(run_id, is_ending=True)
         if machine.state.phase is Phase.UNDOING or (machine.state.phase is Phase.ENDED and not machine.state.exchange):
             return None
         stop = Draft(ev.CancelRequested, {"mode": "now", "reason": reason})
         return self._parts(machine, run_id, control, (self._taking_up(tools), stop), tools)
 
     def _undoing(self, run_id: str, by: str, reason: str, control: Control | None) -> Parts:
-        machine, tools = self._reopened(run_id)
+        machine, tools = self._reopened(run_id, is_ending=True)
         request = {"by": by, "reason": reason, "tools": self._specs(tools), "owner": new_owner()}
         is_under_way = machine.state.phase is Phase.UNDOING
         opening = self._taking_up(tools) if is_under_way else Draft(ev.UndoRequested, request)
@@ -497,13 +497,13 @@ class Agent:
         """Whether a source of tools has others than it had."""
         return self._versions != [one.version for one in self._sources]
 
-    def _tools_of(self, machine: Machine, read_results: bool) -> dict[str, ToolPort]:
+    def _tools_of(self, machine: Machine, read_results: bool, *, is_ending: bool = False) -> dict[str, ToolPort]:
         """The tools of one run. It keeps them, so that its requests go on beginning as they did."""
         if self._has_other_tools():
             self._read_tools()
         tools, asked = self.tools, machine.state.finish
         if asked is not None and self._finish is None:  # whoever began the run knows the type of the answer
-            tools = with_finish(tools, recorded(asked))
+            tools = with_finish(tools, recorded(asked, is_called=not is_ending))
         if not read_results:
             return tools
         return {**tools, READ_RESULT: ReadResult(partial(whole_result, self.journal, machine))}

@@ -6,11 +6,12 @@ import pytest
 from told_run import Run
 
 from tenlines.core import events as ev
+from tenlines.core.changes import estimate_tools
 from tenlines.core.context import Compaction
 from tenlines.core.effects import Summarise
 from tenlines.core.limits import Limits
 from tenlines.core.replay import fold
-from tenlines.core.transcript import Assistant, Note, Result, Text, ToolCall, User
+from tenlines.core.transcript import Assistant, JsonObject, Note, Result, Text, ToolCall, User
 
 GIVE = ev.ToolSpec("give", read_only=True, final=True, answer="object")
 TOOLS = (ev.ToolSpec("look", read_only=True), ev.ToolSpec("send"), GIVE)
@@ -146,3 +147,10 @@ def test_a_summary_is_asked_for_where_nothing_can_be_called() -> None:
     while not isinstance(run.effect, Summarise):
         run.exchange("so much was found there that nobody would want to read it twice " * 8)
     assert run.effect.request.tool_choice == "none", "else the summary would be an answer"
+
+
+def test_the_schema_of_an_answer_is_reserved_for_twice_since_it_may_go_out_twice() -> None:
+    schema: JsonObject = {"type": "object", "properties": {"a": {"type": "string", "description": "what it is " * 9}}}
+    plain = ev.ToolSpec("give", parameters=schema)
+    once, twice = estimate_tools([plain]), estimate_tools([ev.ToolSpec("give", parameters=schema, answer="object")])
+    assert once < twice < 2 * once

@@ -99,8 +99,9 @@ def set_tools(state: State, tools: tuple[ev.ToolSpec, ...]) -> None:
 
 
 def estimate_tools(tools: Sequence[ev.ToolSpec]) -> int:
-    """A guess at the tokens that tools take in each request."""
-    return sum(20 + estimate_text(spec.description) + estimate_value(spec.parameters) for spec in tools)
+    """A guess at the tokens that tools take in each request. The schema of an answer may go out a second time."""
+    schemas = (estimate_value(spec.parameters) * (2 if spec.answer else 1) for spec in tools)
+    return sum(20 + estimate_text(spec.description) for spec in tools) + sum(schemas)
 
 
 def restart_clock(state: State, at: float) -> None:

@@ -106,7 +106,8 @@ class Settings(msgspec.Struct, frozen=True):
     keep_tool_choice: bool = False
     """Force the choice on every request, not only until it was satisfied once."""
     blank_replies: int = 2
-    """How many empty or malformed replies in a row are asked for again."""
+    """How many empty or malformed replies in a row are asked for again; and replies in words, where those are no answer
+    (`ToolSpec.answer`)."""
     empty_is_answer: bool = False
     """Take an empty reply for an answer (the classic form `agent_loop` does)."""
     compaction: Compaction | None = None

@@ -33,6 +33,9 @@ ANSWER = "answer"
 _DESCRIPTION = "Gives the answer and ends the task. Call it alone, once, when the task is done."
 
 
+_ENDED = f"{FINISH} did not run: the run is ending."
+
+
 class _Reader(NamedTuple):
     """How an answer is checked and read."""
 
@@ -122,14 +125,19 @@ def finish(output: Any) -> Finish:
     return _by_type(output)
 
 
-def recorded(spec: ToolSpec) -> Finish:
+def recorded(spec: ToolSpec, *, is_called: bool = True) -> Finish:
     """The tool as the log of a run has it, for who takes the run up and does not know the type.
 
+    Args:
+        spec: What the log says of it.
+        is_called: Whether the run may still call it; else it is there for its name alone.
+
     Raises:
-        MissingExtra: The validator of JSON Schema is not installed.
+        MissingExtra: The validator of JSON Schema is not installed, and it may be called.
     """
     kind = str(spec.answer)
-    made = Finish(_by_schema(spec.parameters, kind), kind)
+    reader = _by_schema(spec.parameters, kind) if is_called else _Reader(spec.parameters, lambda _: _ENDED, dict)
+    made = Finish(reader, kind)
     made.spec = spec
     return made
 
