@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from pydantic import BaseModel, model_validator
 
 from tenlines import Agent, Limits, Session, tool
 from tenlines.core import events as ev
@@ -78,6 +79,21 @@ def test_wrong_answers_for_ever_end_as_other_invalid_calls_do() -> None:
         agent(*model).run_sync("Weather?")
     assert caught.value.result.status == "stuck"
     assert caught.value.result.output is None
+
+
+def test_a_validator_that_fails_is_told_and_breaks_nothing() -> None:
+    class Odd(BaseModel):
+        n: int
+
+        @model_validator(mode="after")
+        def _fail(self) -> Odd:
+            if self.n:
+                raise KeyError("no")
+            return self
+
+    result = agent(call("finish", '{"n": 1}'), call("finish", '{"n": 0}'), output=Odd).run_sync("x")
+    assert result.output == Odd(n=0)
+    assert "KeyError" in result.calls[0].text
 
 
 def test_words_go_back_and_the_tool_is_forced() -> None:

@@ -81,6 +81,14 @@ def test_what_is_no_type_is_said_so(tenlines: Tenlines, server: Any, output: str
     assert server.requests == []
 
 
+def test_the_run_can_be_replayed_and_forked_by_its_id(tenlines: Tenlines, server: Any) -> None:
+    server.replies = [server.says("Hm."), server.calls(("finish", {"answer": [1]}))]
+    assert tenlines("run", "x", "--model", server.model, "--output", "types_.py:numbers").code == 0
+    assert "goes the same way" in tenlines("replay", "last").out
+    server.replies = [server.calls(("finish", {"answer": [2]}))]
+    assert tenlines("fork", "last", "--at", "2").out == "[2]\n"
+
+
 def test_a_plan_has_an_answer_in_words(tenlines: Tenlines, server: Any) -> None:
     done = tenlines("run", "x", "--model", server.model, "--output", "schema.json", "--plan-first")
     assert done.code == 2

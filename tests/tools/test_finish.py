@@ -174,17 +174,6 @@ def test_json_text_in_the_place_of_an_array_is_decoded_and_said_as_for_every_too
     assert bound.remarks
 
 
-def test_a_validator_that_raises_something_else_is_no_traceback() -> None:
-    class Odd(BaseModel):
-        n: int
-
-        @model_validator(mode="after")
-        def _fail(self) -> Odd:
-            raise KeyError("no")
-
-    assert "KeyError" in refused(finish(Odd), {"n": 1})
-
-
 def test_the_schema_has_no_names_that_nobody_refers_to() -> None:
     assert "$defs" not in finish(Point).spec.parameters
     assert set(finish(Invoice).spec.parameters["$defs"]) == {"Line"}  # type: ignore[arg-type]  # an object

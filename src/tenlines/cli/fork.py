@@ -50,7 +50,7 @@ def fork(
 
     from tenlines.agent import Agent
     from tenlines.cli.driving import seat
-    from tenlines.cli.reopening import Given, gone, model_of, tools_of
+    from tenlines.cli.reopening import Given, gone, model_of, output_of, tools_of
     from tenlines.trace.story import read_story
 
     limits = opt.GivenLimits(max_steps, max_tool_calls, max_tokens, max_dollars, timeout, last_words)
@@ -68,6 +68,7 @@ def fork(
             model_of(other, model, here.console),
             loaded,
             settings=settings,
+            output=output_of(state),
             name=other.start.agent if other.start else "agent",
             journal=store,
             observers=here.observers,

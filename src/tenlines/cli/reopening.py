@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tenlines.core.events import ToolSpec
     from tenlines.core.state import State
     from tenlines.ports import Model, Observer, ToolPort
+    from tenlines.tools.finish import Finish
     from tenlines.trace.story import Story
 
 
@@ -81,6 +82,17 @@ def own_specs(state: State) -> tuple[ToolSpec, ...]:
     """The tools that somebody brought: all but the built-in ones."""
     own = READ_RESULT if state.settings.read_results else ""
     return tuple(spec for spec in state.specs if spec.name != own and not spec.answer)
+
+
+def output_of(state: State) -> Finish | None:
+    """What takes the answer of the run, where that has a schema: the tool as the log has it.
+
+    Raises:
+        MissingExtra: The validator of JSON Schema is not installed.
+    """
+    from tenlines.tools.finish import recorded
+
+    return None if state.finish is None else recorded(state.finish)
 
 
 def plain_tools(

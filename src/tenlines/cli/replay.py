@@ -88,7 +88,7 @@ def _difference(run_id: str, mismatch: ReplayMismatch) -> dict[str, Any]:
 def _agent(story: Story, files: Any, instructions: str | None) -> Agent:
     """The agent of the run, with its tools as they are now. Its model is a name: nobody asks it."""
     from tenlines.agent import Agent
-    from tenlines.cli.reopening import Given, tools_of
+    from tenlines.cli.reopening import Given, output_of, tools_of
     from tenlines.core.transcript import System
     from tenlines.testing.answering import RecordedModel
 
@@ -101,6 +101,7 @@ def _agent(story: Story, files: Any, instructions: str | None) -> Agent:
         tools_of(story, Given(opt.NONE_GIVEN, tools=tuple(files))),
         instructions=told if instructions is None else instructions,
         settings=start.settings,
+        output=output_of(story.machine.state),
         name=start.agent,
         journal="memory",
     )

@@ -6,8 +6,6 @@ another one: the signature goes back in the part that it came in, even when that
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 from tenlines.core.transcript import JsonObject, JsonValue, Reply
 from tenlines.errors import ConnectionFailed, MalformedReply
 from tenlines.wire.format import Piece, Written
@@ -95,9 +93,10 @@ def _written(part: JsonObject) -> list[Written]:
     arguments = body.get("args")
     if not isinstance(arguments, dict):
         return []
-    with suppress(MalformedReply):  # nested too deeply: that is said when the reply is whole
+    try:
         return [Written(string(body.get("name")), dumped(arguments))]
-    return []
+    except MalformedReply:  # nested too deeply, which is said when the reply is whole
+        return []
 
 
 class _Text:
