@@ -70,6 +70,12 @@ def test_a_plan_is_written_shown_edited_and_followed_as_edited(tenlines: Tenline
     assert [one["function"]["name"] for one in server.requests[0]["tools"]] == ["finish"]
     made = json.loads((home / "plan.json").read_text())
     assert made == {"task": "Note the order", "steps": STEPS}
+    done = tenlines("plan", "Note the order", "--model", server.model, "-o", "plan.json")
+    assert (done.code, done.err, len(server.requests)) == (
+        2,
+        "tenlines: plan.json is there already: name another file, or say --replace\n",
+        1,
+    )
 
     made["steps"] = made["steps"][:1]  # a person takes the second step away
     (home / "plan.json").write_text(json.dumps(made))

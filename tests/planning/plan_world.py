@@ -70,7 +70,9 @@ class World:
         with self.lock:
             self.asked.append([dict(one) for one in messages])
         if "Answer the task" in system:
-            return Reply("so it is: " + messages[-1]["content"].partition("results of its steps:\n\n")[2], usage=usage)
+            return Reply(
+                "so it is: " + messages[-1]["content"].split("\n\nThe task")[0].partition(":\n\n")[2], usage=usage
+            )
         return self._step(messages, usage)
 
     def _next_plan(self, messages: list[dict[str, Any]]) -> Any:

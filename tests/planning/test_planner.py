@@ -291,7 +291,7 @@ def test_a_second_failure_ends_the_run_with_what_is_known(follow: Follow) -> Non
 
 def test_no_new_plan_is_an_end_too() -> None:
     world = World(*["words"] * 4)
-    with pytest.raises(RunStopped, match=r"no plan was made: .*stuck"):
+    with pytest.raises(RunStopped, match=r"step bad: .*refused.*; and no plan was made: .*stuck"):
         Planner(world.agent(), review="never").run_sync(BROKEN)
 
 

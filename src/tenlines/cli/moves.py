@@ -54,6 +54,8 @@ def _raised(result: RunResult, limits: Limits) -> Sequence[str] | None:
 
 
 def _about_failure(reason: str) -> tuple[str, Sequence[str] | None]:
+    if reason.startswith("PlanStopped"):
+        return "where a limit was in the way raise it, or name another model, and go on; or change the plan", ()
     lowered = reason.lower()
     if any(word in lowered for word in ("401", "403", "api key", "api_key", "unauthorized", "credit", "quota")):
         return "check the key or the account, then go on", ()

@@ -5,12 +5,14 @@ from __future__ import annotations
 import io
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tenlines.cli import options as opt
 from tenlines.cli.mcp_tools import McpNames, McpTrust
+from tenlines.cli.moves import command
 from tenlines.cli.run import Instructions, read_task
 from tenlines.errors import ConfigError
 
@@ -75,6 +77,7 @@ def plan(
 
     given = opt.GivenLimits(None, None, max_tokens, max_dollars, timeout, False)
     limits, said = given.over(MAKING), read_task(task)
+    _refuse_replacing(out, replace)  # before anything is paid for
     with seat(opt.Output(False, quiet, stream)) as here:
         chosen = make_model(choose_model(model, here.tell), here.console)
         brought: list[ToolPort] = [*load_files(tools or [])]
@@ -89,7 +92,12 @@ def plan(
             clock=here.clock,
         )
         made = _made(here, Planner(agent), said, limits, journal)
-    _write(made, out, replace, {one.spec.name for one in brought if one.spec.read_only})
+    _write(made, out, {one.spec.name for one in brought if one.spec.read_only})
+    if out not in (None, "-"):
+        named = [*_options("--tools", tools), *_options("--mcp", mcp), *_options("--mcp-trust", mcp_trust)]
+        named += [*_options("--instructions", [instructions] * bool(instructions)), *_options("--model", [model])]
+        follow_it = command("run", [], journal, "--plan", str(out), *named)
+        typer.echo(f"written to {out}; when it is as it should be:\n  {follow_it}")
 
 
 def _made(here: Seat, planner: Planner, task: str, limits: Limits | None, journal: str | None) -> Plan:
@@ -107,18 +115,26 @@ def _made(here: Seat, planner: Planner, task: str, limits: Limits | None, journa
     return planner.made(results[-1], task)
 
 
-def _write(made: Plan, out: str | None, replace: bool, reading: set[str]) -> None:
+def _options(name: str, values: Sequence[str | None] | None) -> list[str]:
+    """An option with each of its values, as they were typed."""
+    return [word for value in values or () if value is not None for word in (name, value)]
+
+
+def _refuse_replacing(out: str | None, replace: bool) -> None:
+    if out not in (None, "-") and not replace and Path(str(out)).expanduser().exists():
+        raise ConfigError(f"{out} is there already: name another file, or say --replace")
+
+
+def _write(made: Plan, out: str | None, reading: set[str]) -> None:
     from tenlines.cli.outputs import written
     from tenlines.cli.screen import console_for
 
-    with written(out, may_replace=replace) as sink:
+    with written(out, may_replace=out is not None and Path(out).expanduser().exists()) as sink:
         sink.write(made.text().encode("utf-8", "backslashreplace"))
     console = console_for(sys.stdout if out not in (None, "-") else sys.stderr)
     if out not in (None, "-") or sys.stderr.isatty():
         for line in lines_of(made, reading):
             console.print(line, soft_wrap=True, markup=False, highlight=False)
-    if out not in (None, "-"):
-        console.print(f"written to {out}; do it: tenlines run --plan {out} ...", soft_wrap=True, markup=False)
 
 
 def lines_of(made: Plan, reading: set[str]) -> list[str]:

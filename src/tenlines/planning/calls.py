@@ -240,4 +240,4 @@ def do_step(step: str, do: str, tools: list[str], given: dict[str, str], after: 
 
 def answer(task: str, results: dict[str, str]) -> str:
     """Answer the task from the results of its steps."""
-    return f"The task:\n{task}\n\nThe results of its steps:\n\n{words.results(results)}"
+    return f"The results of the steps:\n\n{words.results(results)}\n\nThe task that they were done for:\n{task}"

@@ -122,6 +122,8 @@ def taken(course: Course, asked: Asked, task: str) -> Course:
             return course._replace(failures={**course.failures, str(asked.arguments["step"]): asked.text})
         case "answer", "ok":
             return course
+        case "make_plan", _ if course.failures:
+            return course._replace(over=f"{_failed(course)}; and {_about(asked)}")
         case _:
             return course._replace(over=_about(asked))
 
@@ -184,8 +186,11 @@ def _failed_again(course: Course) -> str:
     """Why a plan is not made anew once more, or ""."""
     if not course.failures or course.new_plans < NEW_PLANS or course.draft is not None:
         return ""
-    failed = "; ".join(f"step {name}: {bounded(text, REASON_CHARS)}" for name, text in course.failures.items())
-    return f"the new plan failed as well: {failed}"
+    return f"the new plan failed as well: {_failed(course)}"
+
+
+def _failed(course: Course) -> str:
+    return "; ".join(f"step {name}: {bounded(text, REASON_CHARS)}" for name, text in course.failures.items())
 
 
 def _known(course: Course) -> str:

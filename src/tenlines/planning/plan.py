@@ -78,7 +78,7 @@ def faults(steps: Sequence[PlanStep], tools: Collection[str] | None, done: Colle
     for one in dict.fromkeys(one for one in ids if ids.count(one) > 1):
         yield f"two steps are called {one}: give each a name of its own"
     for one in dict.fromkeys(one for one in ids if one in done):
-        yield f"step {one} is finished already: give the new step another name"
+        yield f"step {one} is finished already: leave it out (others can still need it), or give a new one another name"
     known = [*ids, *done]
     for step in steps:
         yield from _unknown_needs(step, known)

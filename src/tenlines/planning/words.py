@@ -14,15 +14,15 @@ the steps that it `needs`, and nothing else: write there all that he has to know
 are done at the same time. A step can use the tools in its `tools` and no others. Make as few steps as the task takes, \
 and none that only puts results together: the answer is written from all of them.
 
-An example, for other tools. The task: Is the cheapest flight to Oslo on Monday below 200 euros?
-{"steps": [{"id": "flights", "do": "List the flights to Oslo on Monday with their prices in euros.", "needs": [], \
-"tools": ["search_flights"]}, {"id": "cheapest", "do": "Say which of these flights is the cheapest, and its price.", \
-"needs": ["flights"], "tools": []}]}"""
+An example, for other tools and the task "Is Ann's newest invoice paid?":
+{"steps": [{"id": "invoice", "do": "Find the newest invoice of Ann, and its number.", "needs": [], \
+"tools": ["search_invoices"]}, {"id": "paid", "do": "Find out whether this invoice is paid.", "needs": ["invoice"], \
+"tools": ["get_payment"]}]}"""
 STEP = """\
-You do one step of a larger task. Do just that, and answer with its result, in full: whoever reads it sees nothing \
-else. Where it cannot be done, say so and why."""
+You do one step of a larger task. Do just that. Then answer with its result, with every name, number and id that was \
+found. Where it cannot be done, say so and why."""
 ANSWER = """\
-Answer the task from the results of its steps, which are all there is. Claim nothing that they do not say; where \
+Answer the task from the results of its steps, all of them together. Claim nothing that they do not say; where \
 something is missing, say what."""
 SHOWN_CHARS = 4_000
 """How much of each result whoever makes a new plan is shown."""
