@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from hostile import TEXTS, hostile_logs
+from hostile_logs import TEXTS, hostile_logs
 from shops import family, shop
 from told_run import CAREFUL, Run
 

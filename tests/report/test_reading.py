@@ -8,7 +8,7 @@ from typing import Any, get_args
 import msgspec
 import pytest
 from costly_runs import CostlyRun
-from hostile import TEXTS, hostile_logs
+from hostile_logs import TEXTS, hostile_logs
 from hypothesis import given
 from hypothesis import strategies as st
 from shops import Shop, as_read, shop, texts_in

@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 
 import msgspec
 import pytest
-from hostile import TEXTS, hostile_logs
+from hostile_logs import TEXTS, hostile_logs
 from shops import family, shop
 from told_run import Run
 

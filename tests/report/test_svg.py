@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ET
 
-from hostile import TEXTS
+from hostile_logs import TEXTS
 from hypothesis import given
 from hypothesis import strategies as st
 

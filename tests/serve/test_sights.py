@@ -163,6 +163,7 @@ def test_when_all_is_decided_the_command_is_shown_that_goes_on(journal: SqliteJo
         (DEAD, "Its process is gone. The run goes on when it is resumed.", True),
         ("", "A process works on it.", False),
     ],
+    ids=["alive", "dead", "unknown"],
 )
 def test_a_run_that_is_open_says_who_works_on_it(journal: SqliteJournal, owner: str, words: str, command: bool) -> None:
     run_id = waiting_run(journal)
