@@ -23,7 +23,7 @@ from tenlines.drivers.recorder import Parts, machine_of
 from tenlines.errors import ConfigError, RunNotFound
 from tenlines.planning import words
 from tenlines.planning.course import STOPPED, USE
-from tenlines.planning.plan import Plan, as_json, plan_of
+from tenlines.planning.plan import Plan, plan_of
 from tenlines.planning.setup import PREFIX, read_start
 from tenlines.ports import Allow, Ask, Bound, CallContext, ChildEnd, GuardedCall, Invalid, Journal, Rendered, Verdict
 
@@ -207,7 +207,8 @@ class UsePlan:
 
     def call(self, bound: Bound, ctx: CallContext) -> str:
         """The plan as it holds."""
-        return msgspec.json.encode(as_json(bound.arguments["plan"])).decode()
+        text: str = bound.arguments["plan"].text()
+        return text
 
     def render(self, value: str) -> Rendered:
         """All of it."""
