@@ -323,7 +323,8 @@ class Hostile:
         if not one.started or tool is None or not tool.child:
             events.append(again[5])
         if call.paused is not None:
-            events += again[:4]
+            nothing = Left(*(None if getattr(self.run.facts.limits, kind) is None else 0 for kind in KINDS))
+            events += [*again[:4], ev.CallStarted(**place, key=key, allowance=nothing)]
         if one.started:
             words = ("unknown_tool", "invalid_arguments", "not_executed", "denied")
             events += [ev.CallFailed(**place, outcome=word, text="x") for word in words]

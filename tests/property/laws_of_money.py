@@ -119,7 +119,8 @@ def _are_equal(run: Checked, effect: RunTools, kind: str, need: float) -> None:
 def _leaves_nothing_over(run: Checked, effect: RunTools, need: dict[str, float]) -> None:
     """Where nothing else waits, all is given that is left."""
     facts = run.facts
-    if any(not one.outcome and one.position not in {call.position for call in effect.calls} for one in facts.open):
+    offered = {call.position for call in effect.calls}
+    if any(not one.outcome and not one.paused and one.position not in offered for one in facts.open):
         return
     for kind in ("steps", "tool_calls", "tokens"):
         limit = getattr(facts.limits, kind)

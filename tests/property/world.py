@@ -282,7 +282,9 @@ class World(Model):
             self.run.take(ev.CallReturned(**self.stamp(), **place, parts=parts, **fields, spent=spent, child=ended))
         elif how == "error":
             said = self.chooser.pick(LONG) if self.kind == "long" else "no"
-            self.run.take(self.failed(call, "tool_error", outcomes.raised(call.name, "ValueError", said)))
+            failed = self.failed(call, "tool_error", outcomes.raised(call.name, "ValueError", said))
+            stopped = ev.ChildRun("c", "max_steps", said) if child else None
+            self.run.take(msgspec.structs.replace(failed, child=stopped))
         else:
             spec = self.run.facts.tools[call.name]
             text = outcomes.timed_out(call.name, 2.0, spec.read_only)
