@@ -114,6 +114,14 @@ def test_last_words_are_given_by_the_tool_and_are_partial() -> None:
     assert [one.outcome for one in run.messages if isinstance(one, Result)][-2:] == ["not_executed", "ok"]
 
 
+def test_they_stay_that_where_a_crash_came_before_the_call_ran() -> None:
+    run = Run(TOOLS, limits=Limits(steps=1, last_words=True)).exchange().call("give").resume(TOOLS)
+    assert run.start().returned(text='{"a":1}').finish().status == "max_steps"
+    assert run.machine.result().partial_answer == '{"a":1}'
+    run.resume(TOOLS).tell(ev.LimitsRaised, limits=Limits(steps=9))
+    assert given(run).finish().status == "answered"
+
+
 def test_last_words_in_words_are_as_partial() -> None:
     run = Run(TOOLS, limits=Limits(steps=1, last_words=True)).exchange().reply("One, I think.")
     assert run.finish().status == "max_steps"

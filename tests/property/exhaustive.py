@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 from laws import Checked
 from letters import Letter, end, key, place, reply
+from scenes_of_answers import ANSWERING, CASES_OF_ANSWERS, OF_ANSWERS, SCENES_OF_ANSWERS, SETTING
 from scenes_of_money import ALPHABETS, CASES_OF_MONEY_AND_CUTS, SCENES_OF_MONEY_AND_CUTS, SETTINGS, TOOLSETS
 
 from tenlines.core import events as ev
@@ -40,6 +41,7 @@ STARTS = (
     ev.Settings(limits=Limits(steps=2), on_in_doubt="ask", on_stop="undo", approval_expires_s=50.0),
     ev.Settings(limits=Limits(steps=2), on_in_doubt="tell"),
     *SETTINGS,
+    SETTING,
 )
 OF_LEAVE = (
     ev.ToolSpec("look", read_only=True),
@@ -123,6 +125,7 @@ ALPHABET: dict[str, Letter] = {
 def _start(stamp: dict[str, Any], settings: ev.Settings) -> ev.RunStarted:
     task, tools = (User((Text("task"),)),), OF_LEAVE if settings in STARTS[3:] else TOOLS
     tools = TOOLSETS[SETTINGS.index(settings)] if settings in SETTINGS else tools
+    tools = ANSWERING if settings == SETTING else tools
     return ev.RunStarted(**stamp, run_id="r", agent="a", model="m", messages=task, tools=tools, settings=settings)
 
 
@@ -250,6 +253,7 @@ SCENES: dict[str, tuple[str, ...]] = {
         "end",
     ),
     **SCENES_OF_MONEY_AND_CUTS,
+    **SCENES_OF_ANSWERS,
 }
 """Where the enumeration begins: the shortest logs that open what is worth looking at closely. A letter that is
 refused under the settings at hand is passed over."""
@@ -277,6 +281,7 @@ CASES = (
     ("undone", 3, 4),
     ("ended", 4, 6),
     *CASES_OF_MONEY_AND_CUTS,
+    *CASES_OF_ANSWERS,
 )
 """Scene, settings, depth: as deep as about a minute allows for all together."""
 
@@ -294,6 +299,8 @@ def alphabet_of(run: Checked) -> dict[str, Letter]:
     """The letters for the tools that the run began with."""
     assert run.facts.start is not None
     settings = run.facts.start.settings
+    if settings == SETTING:
+        return OF_ANSWERS
     if settings in SETTINGS:
         return ALPHABETS[SETTINGS.index(settings)]
     return OF_LEAVE_ALPHABET if settings in STARTS[3:] else ALPHABET

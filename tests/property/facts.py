@@ -44,6 +44,8 @@ class Facts(msgspec.Struct):
     """The request under way is the one past the step limit."""
     finish_due: bool = False
     """The model was told to give its answer by the tool that takes it, and has not called anything since."""
+    is_wordy: bool = False
+    """The last reply was words, and no answer for that."""
     wordy: int = 0
     """Replies in words in a row, where words are no answer; in the hands of one owner."""
     last_words: str | None = None
@@ -253,7 +255,7 @@ class Facts(msgspec.Struct):
         self.words = self.last_final = None
         self._pay(reply.usage, reply.dollars)
         self.stop, text = reply.stop, reply.text if reply.text.strip() else ""
-        giver, calls = self.giver, reply.calls
+        giver, calls, self.is_wordy = self.giver, reply.calls, False
         if not calls and giver is not None and reply.stop in WHOLE and is_one_object(text):
             calls, text = (ToolCall("", giver.name, text),), ""
         if calls:
@@ -273,8 +275,8 @@ class Facts(msgspec.Struct):
             self.expected.append(Assistant(text, (), reply.opaque))
         self.words = reply.text if reply.stop in (*WHOLE, "unknown") and not self.waiting else None
         if giver is not None and self.words is not None:
-            is_asked_again = bool(self.words.strip()) and not self.words_only
-            self.wordy, self.finish_due = self.wordy + is_asked_again, self.finish_due or is_asked_again
+            self.is_wordy = bool(self.words.strip()) and not self.words_only
+            self.wordy, self.finish_due = self.wordy + self.is_wordy, self.finish_due or self.is_wordy
             self.words = None
         self._release()
 

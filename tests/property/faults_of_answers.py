@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from seeding import C, D, Fault, P, Q
+from seeding import C, D, E, Fault, P, Q
 
 ANSWERS: tuple[Fault, ...] = (
     # words
@@ -59,6 +59,12 @@ ANSWERS: tuple[Fault, ...] = (
         C,
         "state.partial if exchange.final is None else exchange.final",
         "state.partial",
+    ),
+    Fault(
+        "answers: last words are the answer after a crash",
+        E,
+        '    if state.finish is None or exchange.stop is None or exchange.stop.status != "max_steps":\n',
+        "    if True:\n",
     ),
     # the limit of tool calls
     Fault(

@@ -22,7 +22,7 @@ def words_are_no_answer_where_it_has_a_schema(run: Checked) -> None:
     facts, effect, event = run.facts, run.effect, run.event
     if facts.giver is None or facts.start is None or not isinstance(event, ev.ModelReplied):
         return
-    if not facts.finish_due or not facts.wordy or facts.stop in ("refusal", "content_filter"):
+    if not facts.is_wordy:
         return
     assert any(facts.giver.name in one.text for one in run.kept[-3:] if isinstance(one, Note)), "it is not asked for"
     if facts.wordy > facts.start.settings.blank_replies:

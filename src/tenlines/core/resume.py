@@ -84,7 +84,9 @@ def _tell_undone(state: State) -> None:
 
 def _settle_doubts(state: State, exchange: Exchange, at: float) -> None:
     """Calls that had ever started run again only where that is safe; what is known of the others is sought."""
-    exchange.stop, exchange.under_way = None, 0
+    exchange.under_way = 0
+    if state.finish is None or exchange.stop is None or exchange.stop.status != "max_steps":
+        exchange.stop = None  # but what was given as last words stays that, whoever runs the call
     exchange.guarded, exchange.asking = {}, {}
     for position, one in enumerate(exchange.calls):
         if one.outcome is None and one.refusal is None:
