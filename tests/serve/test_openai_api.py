@@ -5,166 +5,29 @@ from __future__ import annotations
 import asyncio
 import http.client
 import json
+import os
+import signal
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any
 
 import openai
 import pytest
-import uvicorn
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from serve_world import PATIENCE_S, asks, until
+from openai_world import ANSWER, HI, KEY, Server, Writing, content, serving, step
+from serve_world import PATIENCE_S, asks
 
-from tenlines import Agent, Limits, Reply, Usage, tool
+from tenlines import Limits, Reply, tool
+from tenlines.cli import endpoint
 from tenlines.core import events as ev
 from tenlines.core.effects import CallModel
-from tenlines.core.transcript import Assistant, File, Image, Result, System, Text, ToolCall, User
-from tenlines.errors import ConnectionFailed, ContextTooLong, RateLimited
-from tenlines.journal.memory import MemoryJournal
+from tenlines.errors import ConfigError, ConnectionFailed
+from tenlines.journal.sqlite import SqliteJournal
 from tenlines.ports import Delta, OnDelta
 from tenlines.serve import openai_api
-from tenlines.serve.openai_api import endpoint
-from tenlines.serve.openai_asked import instructed, read
-from tenlines.serve.openai_faults import Fault
-from tenlines.serve.openai_runs import Offer
-from tenlines.serve.openai_told import FINISH, Teller
-from tenlines.serve.running import listen
-from tenlines.trace.redaction import NONE, Redaction
-
-KEY = "test-key-0123456789"
-USED = Usage(input=100, output=20, cache_read=60, reasoning=5)
-HI: Any = [{"role": "user", "content": "Where is order 1042?"}]
-
-
-@tool(read_only=True)
-def look(n: int) -> str:
-    """Look."""
-    return f"row {n}"
-
-
-@tool(approve=True)
-def pay(amount: int, api_key: str = "") -> str:
-    """Pay."""
-    PAID.append(amount)
-    return f"paid {amount}"
-
-
-PAID: list[int] = []
-
-
-class Writing:
-    """A model that writes its replies piece by piece, where somebody watches; the next one for each result that the
-    transcript has.
-
-    Args:
-        moves: Replies, texts, or exceptions, which are raised once half of the reply before them was written.
-    """
-
-    name = "writing"
-
-    def __init__(self, *moves: Any) -> None:
-        self.moves, self.requests = moves, list[CallModel]()
-
-    def session(self) -> Writing:
-        return self
-
-    def complete(self, request: CallModel, on_delta: OnDelta | None) -> Reply:
-        raise NotImplementedError
-
-    async def acomplete(self, request: CallModel, on_delta: OnDelta | None) -> Reply:
-        self.requests.append(request)
-        move = self.moves[request.step - 1]
-        if callable(move):
-            move = await move(request, on_delta)
-        if isinstance(move, Exception):
-            raise move
-        reply = move if isinstance(move, Reply) else Reply(move, usage=USED)
-        for at in range(0, len(reply.text), 4) if on_delta else ():
-            on_delta(Delta(request.step, reply.text[at : at + 4]))  # type: ignore[misc]
-        return reply
-
-
-class Server(NamedTuple):
-    """A server on loopback, and what it stands on."""
-
-    port: int
-    journal: MemoryJournal
-    server: uvicorn.Server
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}/v1"
-
-    @property
-    def client(self) -> openai.OpenAI:
-        return openai.OpenAI(base_url=self.url, api_key=KEY, max_retries=0, timeout=PATIENCE_S)
-
-    def ask(self, messages: Any = HI, **more: Any) -> Any:
-        with self.client as client:
-            return client.chat.completions.create(model="agent", messages=messages, **more)
-
-    def pieces(self, messages: Any = HI, **more: Any) -> list[Any]:
-        with self.client as client:
-            return list(client.chat.completions.create(model="agent", messages=messages, stream=True, **more))
-
-    def raw(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, Any, Any]:
-        """A request of one's own."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
-        given = {"Authorization": f"Bearer {KEY}", **{name.replace("_", "-"): value for name, value in headers.items()}}
-        text = body if isinstance(body, bytes | None) else json.dumps(body).encode()
-        connection.request(method, path, text, given)
-        answer = connection.getresponse()
-        read_text = answer.read()
-        connection.close()
-        return answer.status, answer.headers, json.loads(read_text) if read_text else None
-
-    def log(self, run_id: str) -> list[ev.AnyEvent]:
-        return list(self.journal.read(run_id))
-
-
-@contextmanager
-def serving(model: Any, tools: Sequence[Any] = (look,), shows_steps: bool = False, **more: Any) -> Iterator[Server]:
-    """The endpoint on a real server, in a thread."""
-    origins, journal = more.pop("origins", ()), MemoryJournal()
-
-    def agent(observers: Sequence[Any]) -> Agent:
-        return Agent(model, tools, journal=journal, observers=observers, **more)
-
-    offer = Offer("agent", agent, lambda result: f"resume {result.run_id}", lambda result: ["decide"], shows_steps)
-    address = listen(0)
-    made = endpoint(offer, KEY, address.port, origins)
-    config = uvicorn.Config(
-        made.app, http="h11", ws="none", lifespan="off", log_config=None, timeout_graceful_shutdown=2
-    )
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [address.socket]})
-    thread.start()
-    try:
-        until(lambda: server.started, "the server")
-        yield Server(address.port, journal, server)
-    finally:
-        made.end()
-        server.should_exit = True
-        thread.join(PATIENCE_S)
-        assert not thread.is_alive()
-
-
-def step(text: str = "Let me look.", **given: Any) -> Reply:
-    """A reply that calls `look`, with words beside the call."""
-    return Reply(text, asks(("look", given or {"n": 1})).calls, usage=USED)
-
-
-def content(chunks: Sequence[Any]) -> str:
-    return "".join(one.choices[0].delta.content or "" for one in chunks if one.choices)
-
-
-ANSWER = "It is in Basel. ✓"
 
 
 @pytest.fixture(scope="module")
@@ -283,3 +146,170 @@ def test_litellm_asks_it_too(server: Server) -> None:
     words = [sys.executable, "-W", "ignore", "-c", LITELLM, server.url, KEY]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.stdout.splitlines() == [f"{ANSWER} 360", ANSWER], done.stderr[-2000:]
+
+
+# --- what is said, and when ---------------------------------------------------------------------------
+
+
+def test_with_its_steps_shown_text_comes_as_it_is_written_and_calls_beside_it() -> None:
+    with serving(Writing(step(), ANSWER), shows_steps=True) as server:
+        chunks, whole = server.pieces(), server.ask().choices[0].message
+    assert content(chunks) == whole.content == f"Let me look.\n\n{ANSWER}"
+    beside = "".join(getattr(one.choices[0].delta, "reasoning_content", "") for one in chunks)
+    assert beside == whole.reasoning_content == "→ look(n=1)\n← look: ok\n"
+    assert [one.choices[0].delta.content for one in chunks[1:4]] == ["Let ", "me l", "ook."]
+
+
+def test_without_tools_an_answer_comes_as_it_is_written() -> None:
+    go_on = threading.Event()
+
+    async def slowly(request: CallModel, on_delta: OnDelta | None) -> Reply:
+        assert on_delta is not None
+        on_delta(Delta(1, "It is "))
+        await asyncio.to_thread(go_on.wait, PATIENCE_S)
+        on_delta(Delta(1, "so."))
+        return Reply("It is so.")
+
+    with serving(Writing(slowly), []) as server, server.client as client:
+        stream = iter(client.chat.completions.create(model="agent", messages=HI, stream=True))
+        first = [next(stream).choices[0].delta.content for _ in range(2)]
+        go_on.set()
+        assert (first, content(list(stream))) == (["", "It is "], "so.")
+
+
+def test_while_tools_run_the_stream_stays_alive(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(openai_api, "ALIVE_S", 0.01)
+    go_on = threading.Event()
+
+    @tool(read_only=True)
+    def wait() -> str:
+        """Wait."""
+        go_on.wait(PATIENCE_S)
+        return "waited"
+
+    with serving(Writing(Reply(calls=asks(("wait", {})).calls), "done"), [wait]) as server:
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE_S)
+        body = json.dumps({"model": "agent", "messages": HI, "stream": True})
+        connection.request("POST", "/v1/chat/completions", body, {"Authorization": f"Bearer {KEY}"})
+        answer = connection.getresponse()
+        seen = b""
+        while seen.count(b": at work\n\n") < 3:
+            seen += answer.readline()
+        go_on.set()
+        rest = answer.read().decode()
+        connection.close()
+    assert answer.headers["x-tenlines-run"] in seen.decode()
+    assert rest.endswith("data: [DONE]\n\n")
+
+
+def test_a_reply_that_breaks_off_and_begins_again_is_told_as_one() -> None:
+    async def breaks(request: CallModel, on_delta: OnDelta | None) -> Any:
+        if request.attempt == 1 and on_delta is not None:
+            on_delta(Delta(1, "It is in"))
+            return ConnectionFailed("cut")
+        return ANSWER
+
+    quick = ev.Settings(retry=ev.Retry(first_wait_s=0.001))
+    with serving(Writing(breaks), settings=quick) as server:
+        assert content(server.pieces()) == ANSWER
+    with serving(Writing(breaks), [], settings=quick) as server:
+        assert content(server.pieces()) == f"It is in\n\n(The reply broke off, and begins again.)\n\n{ANSWER}"
+
+
+def test_hostile_text_arrives_as_text() -> None:
+    hostile = "\ufffd <script>\x1b[2J\u202e \r\n\r\ndata: [DONE]\n\n</script>"
+    with serving(Writing(hostile), []) as server:
+        assert content(server.pieces()) == server.ask().choices[0].message.content == hostile
+
+
+def test_the_clients_bound_on_tokens_holds_for_each_reply() -> None:
+    model = Writing(ANSWER)
+    with serving(model, limits=Limits(steps=3)) as server:
+        server.ask(max_completion_tokens=50)
+        server.ask()
+    assert [one.max_output_tokens for one in model.requests] == [50, None]
+
+
+def test_addresses_that_are_not_there_are_told_in_openais_shape(server: Server) -> None:
+    for method, path, status, code in (
+        ("POST", "/chat/completions", 404, "unknown_url"),
+        ("POST", "/v1/embeddings", 404, "unknown_url"),
+        ("GET", "/v1/chat/completions", 405, None),
+    ):
+        got, _, body = server.raw(method, path, {})
+        assert (got, body["error"]["code"]) == (status, code)
+    assert "ends in /v1" in server.raw("POST", "/chat/completions")[2]["error"]["message"]
+
+
+def test_a_request_that_is_too_large_is_refused(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(openai_api, "LARGEST_BODY", 1000)
+    with server.client as client, pytest.raises(openai.APIStatusError) as caught:
+        client.chat.completions.create(model="agent", messages=[{"role": "user", "content": "x" * 2000}])
+    assert caught.value.status_code == 413
+
+
+# --- the command --------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_the_command_says_where_the_agent_is_and_ends_at_ctrl_c(tmp_path: Path, server: Server) -> None:
+    """Its model is the agent of another server: that speaks the format too."""
+    words = ["serve", "--openai", "--model", f"{server.url}#agent", "--name", "second", "--journal", "runs.db"]
+    with command(tmp_path, *words) as popen:
+        assert popen.stdout is not None
+        where = dict(popen.stdout.readline().strip().split("=", 1) for _ in range(3))
+        assert list(where) == ["OPENAI_BASE_URL", "OPENAI_API_KEY", "OPENAI_MODEL"]
+        with openai.OpenAI(base_url=where["OPENAI_BASE_URL"], api_key=where["OPENAI_API_KEY"]) as client:
+            done = client.chat.completions.create(model="second", messages=HI)
+        assert done.choices[0].message.content == ANSWER
+        popen.send_signal(signal.SIGINT)
+        assert (popen.wait(PATIENCE_S), popen.stdout.read()) == (0, "")
+    journal = SqliteJournal(tmp_path / "runs.db")
+    assert [(f"chatcmpl-{one.run_id}", one.agent, one.status) for one in journal.runs()] == [
+        (done.id, "second", "answered")
+    ]
+    journal.close()
+
+
+@contextmanager
+def command(folder: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
+    """The command in a process of its own."""
+    start = [sys.executable, "-m", "tenlines", *words]
+    env = {**os.environ, "TENLINES_API_KEY": KEY}
+    popen = subprocess.Popen(start, stdout=subprocess.PIPE, text=True, cwd=folder, start_new_session=True, env=env)
+    try:
+        yield popen
+    finally:
+        popen.kill()
+        popen.wait()
+        if popen.stdout is not None:
+            popen.stdout.close()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--model", "x"], "--model is for an agent: add --openai"),
+        (["--max-steps", "3"], "--max-steps is for an agent"),
+        (["--openai", "--open"], "--open is for the pages"),
+        (["--openai", "--allow-origin", "localhost:3000"], "http://localhost:3000"),
+        (["--openai", "--journal", "memory"], "name a file"),
+        (["--openai", "--name", "a b"], "--name a b"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    from tenlines.cli import main
+
+    with pytest.raises(SystemExit) as ended:
+        main(["serve", *words])
+    assert ended.value.code == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_key_of_ones_own_is_taken_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(endpoint.KEY_VARIABLE, "k" * 16)
+    assert endpoint._own_key() == "k" * 16
+    for bad in ("short", "k" * 15 + " k", "é" * 20):
+        monkeypatch.setenv(endpoint.KEY_VARIABLE, bad)
+        with pytest.raises(ConfigError, match="16 characters"):
+            endpoint._own_key()

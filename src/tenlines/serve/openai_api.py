@@ -19,7 +19,7 @@ from collections.abc import AsyncIterator, Callable, Collection
 from typing import NamedTuple
 
 from tenlines.core.events import ModelReplied
-from tenlines.core.result import RunResult
+from tenlines.core.outcomes import encodable
 from tenlines.core.transcript import JsonObject
 from tenlines.errors import TenlinesError
 from tenlines.ports import SystemClock
@@ -29,7 +29,7 @@ from tenlines.serve.openai_asked import Asked, read
 from tenlines.serve.openai_door import Door, say, send_json
 from tenlines.serve.openai_faults import RUN_HEADER, Fault, bug, ended, fault_of, stopped, unreadable
 from tenlines.serve.openai_runs import Offer, Running
-from tenlines.serve.openai_told import Chunks, Head, Said, Teller
+from tenlines.serve.openai_told import Chunks, End, Head, Said, Teller
 from tenlines.trace.text import one_line
 
 LARGEST_BODY = 32_000_000
@@ -71,7 +71,7 @@ class _Site:
     def end(self) -> None:
         """Stop all runs, and begin no other."""
         self._is_ending = True
-        for one in self._running:
+        for one in tuple(self._running):
             one.stop("the server was ended")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -140,10 +140,10 @@ class _Reply:
     async def whole(self, send: Send) -> None:
         """As one object."""
         said = [one async for one in self._heard() if one is not None]
-        result, rest = self._end()
+        end, rest = self._end()
         said += rest
         joined = Said("".join(one.content for one in said), "".join(one.reasoning for one in said))
-        await send_json(send, 200, _encoded(told.completion(self._head(), joined, result)), self._names())
+        await send_json(send, 200, _encoded(told.completion(self._head(), joined, end)), self._names())
 
     async def stream(self, send: Send) -> None:
         """Piece by piece. Nothing is sent before it is seen that the run gets somewhere: until then, what goes wrong
@@ -153,11 +153,11 @@ class _Reply:
             async for said in self._heard():
                 chunks = chunks or await self._open(send)
                 await send(_line(b": at work" if said is None else _data(chunks.piece(said))))
-            result, rest = self._end()
+            end, rest = self._end()
             chunks = chunks or await self._open(send)
             for said in rest:
                 await send(_line(_data(chunks.piece(said))))
-            lines = [*map(_data, chunks.last(result)), b"data: [DONE]"]
+            lines = [*map(_data, chunks.last(end)), b"data: [DONE]"]
         except Exception as error:
             if chunks is None:
                 raise
@@ -188,22 +188,23 @@ class _Reply:
             if isinstance(seen, ModelReplied) and seen.reply.calls:
                 yield None
 
-    def _end(self) -> tuple[RunResult, list[Said]]:
+    def _end(self) -> tuple[End, list[Said]]:
         """What the run came to, and what is still to be said of it.
 
         Raises:
             Fault: There is no answer.
         """
         result = self._run.result()
+        end = End(result, encodable(self._redaction.text(result.reason)))
         if result.status not in told.FINISH:
             if result.status == "cancelled" and self._is_ending():
                 raise ended()
-            raise stopped(result, self._teller.failure, self._offer.way_on(result))
+            raise stopped(result, end.reason, self._teller.failure, self._offer.way_on(result))
         if result.status == "awaiting_approval":
             text = told.waiting(result, self._redaction, self._offer.decide(result))
         else:
             text = self._teller.reply if result.answer is None else result.answer
-        return result, list(self._teller.end(text))
+        return end, list(self._teller.end(text))
 
     def _head(self) -> Head:
         created = self._run.began_at or SystemClock().now()

@@ -144,7 +144,7 @@ def _messages(value: JsonValue) -> Iterator[Message]:
 def _message(message: JsonValue, path: str) -> Message:
     if not isinstance(message, dict):
         raise unreadable(path, "expected an object with `role` and `content`")
-    if message.get("role") not in ROLES:
+    if string(message.get("role")) not in ROLES:
         role = json_text(message.get("role"))[:80]
         raise unreadable(f"{path}.role", f"expected system, developer, user, assistant or tool; got {role}")
     _check_content(message, path)

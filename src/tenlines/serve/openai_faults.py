@@ -100,14 +100,15 @@ _MODEL: dict[str, tuple[int, str, str]] = {
 """Kind of the failure of the agent's own model -> status, type and code."""
 
 
-def stopped(result: RunResult, failure: ev.ModelFailed | None, way_on: str) -> Fault:
+def stopped(result: RunResult, reason: str, failure: ev.ModelFailed | None, way_on: str) -> Fault:
     """What is said of a run that ended without an answer.
 
     Args:
+        reason: Why, without secrets.
         failure: Why its model gave no reply, where that was the last thing that happened.
         way_on: What a person can do about it.
     """
-    told = f"Run {result.run_id} ended without an answer ({result.status}): {result.reason}\n{way_on}".strip()
+    told = f"Run {result.run_id} ended without an answer ({result.status}): {reason}\n{way_on}".strip()
     if result.status == "model_error":
         return _of_model(result, failure, told)
     status, code = _STATUS.get(result.status, 422), _CODES.get(result.status, result.status)

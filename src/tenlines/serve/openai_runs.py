@@ -12,9 +12,10 @@ from msgspec import structs
 
 from tenlines.core import events as ev
 from tenlines.core.events import AnyEvent
+from tenlines.core.history import mend
 from tenlines.core.machine import Machine
 from tenlines.core.result import RunResult
-from tenlines.core.transcript import Assistant, Message, Part, User
+from tenlines.core.transcript import Assistant, Message, Part, System, User
 from tenlines.drivers.control import Control
 from tenlines.drivers.drafts import Draft
 from tenlines.drivers.threads import in_thread
@@ -104,9 +105,10 @@ class _Past(NamedTuple):
     owner: str
 
     def belongs(self, name: str, before: Sequence[Message]) -> bool:
-        """Whether the run began with the beginning of this conversation."""
-        begun = self.start.messages
-        return self.start.agent == name and not self.start.parent and tuple(before[: len(begun)]) == begun
+        """Whether the run began with the beginning of this conversation. Standing instructions may be others: clients
+        write the time into them."""
+        begun, since = _talk(self.start.messages), _talk(mend(before).messages)
+        return self.start.agent == name and not self.start.parent and since[: len(begun)] == begun
 
     def way(self, news: Sequence[Message]) -> Way:
         """How the run, or the conversation behind it, goes on."""
@@ -120,6 +122,10 @@ class _Past(NamedTuple):
         if result.pending:
             return StillWaits(result)
         return GoOn(result.run_id, tuple(one.parts for one in news if isinstance(one, User)))
+
+
+def _talk(messages: Sequence[Message]) -> list[Message]:
+    return [one for one in messages if not isinstance(one, System)]
 
 
 def _past_of(journal: Journal, run_id: str) -> _Past | None:

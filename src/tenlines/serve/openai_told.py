@@ -182,9 +182,17 @@ class Head(NamedTuple):
         return {**told, "model": self.model}
 
 
-def completion(head: Head, said: Said, result: RunResult) -> JsonObject:
+class End(NamedTuple):
+    """How a run ended that has a reply."""
+
+    result: RunResult
+    reason: str
+    """Without secrets; "" where it has answered."""
+
+
+def completion(head: Head, said: Said, end: End) -> JsonObject:
     """A whole reply."""
-    finish = FINISH[result.status]
+    finish = FINISH[end.result.status]
     message: JsonObject = {"role": "assistant", "content": said.content, "refusal": _refusal(said.content, finish)}
     if said.reasoning:
         message["reasoning_content"] = said.reasoning
@@ -192,8 +200,8 @@ def completion(head: Head, said: Said, result: RunResult) -> JsonObject:
     return {
         **head.fields("chat.completion"),
         "choices": [choice],
-        "usage": usage(result),
-        "tenlines": facts(result),
+        "usage": usage(end.result),
+        "tenlines": facts(end),
     }
 
 
@@ -224,13 +232,13 @@ class Chunks:
             delta["reasoning_content"] = said.reasoning
         return self._chunk(delta)
 
-    def last(self, result: RunResult) -> list[JsonObject]:
+    def last(self, end: End) -> list[JsonObject]:
         """The end."""
-        end = {**self._chunk({}, FINISH[result.status]), "tenlines": facts(result)}
+        last = {**self._chunk({}, FINISH[end.result.status]), "tenlines": facts(end)}
         if not self._with_usage:
-            return [end]
+            return [last]
         fields = self._head.fields("chat.completion.chunk")
-        return [end, {**fields, "choices": [], "usage": usage(result)}]
+        return [last, {**fields, "choices": [], "usage": usage(end.result)}]
 
     def _chunk(self, delta: JsonObject, finish: Finish | None = None) -> JsonObject:
         choice: JsonObject = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
@@ -250,12 +258,13 @@ def usage(result: RunResult) -> JsonObject:
     }
 
 
-def facts(result: RunResult) -> JsonObject:
+def facts(end: End) -> JsonObject:
     """What OpenAI's objects have no place for."""
+    result = end.result
     return {
         "run_id": result.run_id,
         "status": result.status,
-        "reason": encodable(result.reason),
+        "reason": end.reason,
         "steps": result.steps,
         "tool_calls": result.tool_calls,
         "dollars": result.dollars,

@@ -7,11 +7,14 @@ import secrets
 import socket
 from collections.abc import Callable
 from contextlib import suppress
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from tenlines.errors import ConfigError, MissingExtra
 from tenlines.serve.app import Setup, application
 from tenlines.serve.gate import App
+
+if TYPE_CHECKING:
+    import uvicorn
 
 GRACE_S = 2
 """How long requests that are being answered have at the end."""
@@ -76,6 +79,12 @@ def keep(app: App, end: Callable[[], None], address: Address, begun: Callable[[]
     Raises:
         MissingExtra: Uvicorn is not installed.
     """
+    with suppress(KeyboardInterrupt):  # it has ended by then
+        server_of(app, end, begun).run([address.socket])
+
+
+def server_of(app: App, end: Callable[[], None], begun: Callable[[], None]) -> uvicorn.Server:
+    """The server; the rest as in `keep`."""
     try:
         import uvicorn
     except ImportError as error:
@@ -102,5 +111,4 @@ def keep(app: App, end: Callable[[], None], address: Address, begun: Callable[[]
         server_header=False,
         timeout_graceful_shutdown=GRACE_S,
     )
-    with suppress(KeyboardInterrupt):  # it has ended by then
-        Server(config).run([address.socket])
+    return Server(config)
