@@ -124,8 +124,9 @@ plans = st.builds(
     lambda steps: plan(*steps),
     st.lists(
         st.builds(
-            lambda id, needs, tools: PlanStep(id=id, do="x", needs=tuple(needs), tools=tuple(tools)),
+            lambda id, do, needs, tools: PlanStep(id=id, do=do, needs=tuple(needs), tools=tuple(tools)),
             ids,
+            st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20),
             st.lists(ids, max_size=3),
             st.lists(st.sampled_from((*TOOLS, "rm")), max_size=2),
         ),

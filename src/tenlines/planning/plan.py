@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import json
 from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -11,7 +12,6 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema, create_model
 from pydantic_core import from_json
 
-from tenlines.core.transcript import JsonObject
 from tenlines.errors import ConfigError
 
 MOST_STEPS = 50
@@ -64,9 +64,18 @@ class Plan(BaseModel):
         return found
 
     def text(self) -> str:
-        """As it stands in a file."""
-        left_out = {"done"} if not self.done else set()
-        return self.model_dump_json(indent=2, exclude=left_out) + "\n"
+        """As it stands in a file: JSON that is easy to edit, a line for each thing that is said of a step."""
+        value = as_json(self)
+        steps = [
+            ",\n     ".join(f'"{name}": {_line(said)}' for name, said in one.items()) for one in value.pop("steps")
+        ]
+        head = [f'  "{name}": {_line(said)}' for name, said in value.items()]
+        listed = ",\n".join(f"    {{{one}}}" for one in steps)
+        return ",\n".join(["{\n" + head[0], *head[1:], f'  "steps": [\n{listed}\n  ]']) + "\n}\n"
+
+
+def _line(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
 # --- what can be wrong ----------------------------------------------------------------------------------
@@ -210,7 +219,7 @@ def _checked(tools: Sequence[str], done: Sequence[str], steps: tuple[PlanStep, .
     return steps
 
 
-def as_json(plan: Plan) -> JsonObject:
+def as_json(plan: Plan) -> dict[str, Any]:
     """A plan as a value of JSON types."""
-    found: JsonObject = plan.model_dump(mode="json", exclude=set() if plan.done else {"done"})
+    found: dict[str, Any] = plan.model_dump(mode="json", exclude=set() if plan.done else {"done"})
     return found
