@@ -42,11 +42,11 @@ def test_a_run_goes_the_same_way_and_nothing_runs(tenlines: Callable[..., Any], 
 
 
 def test_a_tool_that_has_changed_is_named_with_the_step(tenlines: Callable[..., Any], run_id: str, home: Path) -> None:
-    (home / "posts.py").write_text(FILE.replace("Post a text.", "Send a text."))
+    (home / "posts.py").write_text(FILE.replace("Post a text.", "Send a text now."))
     done = tenlines("replay", run_id)
     assert done.code == 1
     assert done.out.startswith(f"step 1 of run {run_id} is not as recorded: the description of tool post\n")
-    assert "-Post a text.\n+Send a text." in done.out
+    assert "-Post a text.\n+Send a text now." in done.out
     report = json.loads(tenlines("replay", run_id, "--json").out)
     assert (report["same"], report["step"], report["recorded"]) == (False, 1, "Post a text.")
 

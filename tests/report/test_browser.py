@@ -430,7 +430,7 @@ def test_hostile_texts_stay_text(open_tab: Callable[..., Tab]) -> None:
         assert tab.page.evaluate("document.querySelectorAll('script').length") == 2
         assert tab.page.evaluate("document.querySelectorAll('img, iframe, object, math, base, form').length") <= 3
         assert tab.faults == []
-    assert sum(clean(text) in shown for text in TEXTS) >= 49
+    assert sum(clean(text) in shown for text in TEXTS) >= len(TEXTS) - 3  # a few fields are on no page
 
 
 def test_a_live_page_takes_what_has_changed(open_tab: Callable[..., Tab]) -> None:

@@ -11,7 +11,7 @@ from tenlines.core.outcomes import DEEPEST
 from tenlines.core.transcript import ToolCall
 from tenlines.wire.text_protocol.labels import blocks
 
-_PIECE = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[{}]', re.S)
+_PIECE = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?|[{}]', re.S)
 """A string, or a brace outside of one. A string that is never closed goes to the end, so no text is looked at twice."""
 
 
@@ -106,8 +106,8 @@ def _is_json(text: str) -> bool:
 
 # --- the forms that models were trained on ------------------------------------------------------------
 
-_HERMES = re.compile(r"<tool_call>(?P<inner>[^<]*+(?:<(?!/?tool_call>)[^<]*+)*+)(?:</tool_call>\s*|\Z)")
-_FUNCTION = re.compile(r"<function=([\w.-]{1,64})>(?P<inner>[^<]*+(?:<(?!/?function\b)[^<]*+)*+)(?:</function>\s*|\Z)")
+_HERMES = re.compile(r"<tool_call>(?P<inner>[^<]*(?:<(?!/?tool_call>)[^<]*)*)(?:</tool_call>\s*|\Z)")
+_FUNCTION = re.compile(r"<function=([\w.-]{1,64})>(?P<inner>[^<]*(?:<(?!/?function\b)[^<]*)*)(?:</function>\s*|\Z)")
 _MISTRAL = re.compile(r"\[TOOL_CALLS\]\s*")
 _NAMED = re.compile(r"([\w-]{1,64})(?:\[ARGS\])?\s*(?=\{)")
 _objects = msgspec.json.Decoder(list[msgspec.Raw])
