@@ -270,7 +270,8 @@ class Facts(msgspec.Struct):
             self.final = None
             self.expected.append(Assistant(text, (), reply.opaque))
             return
-        kept = reply.opaque and (reply.stop == "pause" or self.start.settings.empty_is_answer)
+        is_answer = self.start.settings.empty_is_answer and giver is None
+        kept = reply.opaque and (reply.stop == "pause" or is_answer)
         if text or kept:
             self.expected.append(Assistant(text, (), reply.opaque))
         self.words = reply.text if reply.stop in (*WHOLE, "unknown") and not self.waiting else None

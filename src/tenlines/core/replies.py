@@ -120,8 +120,9 @@ def on_model_replied(state: State, event: ev.ModelReplied) -> None:
 def _take_words(state: State, reply: Reply) -> None:
     """A reply without calls: an answer, or one of the ways in which it is none."""
     says = reply.text if reply.text.strip() else ""
-    keeps_opaque = bool(reply.opaque) and (reply.stop == "pause" or state.settings.empty_is_answer)
-    is_blank = not (says or keeps_opaque or state.settings.empty_is_answer)
+    empty_is_answer = state.settings.empty_is_answer and state.finish is None
+    keeps_opaque = bool(reply.opaque) and (reply.stop == "pause" or empty_is_answer)
+    is_blank = not (says or keeps_opaque or empty_is_answer)
     if says or keeps_opaque:  # an assistant message that says nothing is taken by no provider
         append(state, Assistant(says, (), reply.opaque))
     state.partial = says or state.partial
