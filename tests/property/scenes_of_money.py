@@ -225,8 +225,8 @@ CASES_OF_MONEY_AND_CUTS = (
     ("given up, and may still spend", 6, 5),
     ("started once and again", 6, 4),
     ("two runs", 7, 4),
-    ("a run that waits", 7, 4),
+    ("a run that waits", 7, 5),
     ("a run taken up", 7, 4),
-    ("handed over", 7, 4),
+    ("handed over", 7, 5),
 )
 """Scene, settings, depth."""
