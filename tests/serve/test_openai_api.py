@@ -91,6 +91,7 @@ def test_the_asynchronous_client_and_two_conversations_at_once(server: Server) -
     assert (whole.choices[0].message.content, streamed) == (ANSWER, ANSWER)
 
 
+@pytest.mark.slow
 def test_conversations_go_on_beside_one_another() -> None:
     together = threading.Barrier(3, timeout=PATIENCE_S)
 
@@ -202,6 +203,7 @@ def test_while_tools_run_the_stream_stays_alive(monkeypatch: pytest.MonkeyPatch)
     assert rest.endswith("data: [DONE]\n\n")
 
 
+@pytest.mark.slow
 def test_a_reply_that_breaks_off_and_begins_again_is_told_as_one() -> None:
     async def breaks(request: CallModel, on_delta: OnDelta | None) -> Any:
         if request.attempt == 1 and on_delta is not None:

@@ -121,8 +121,9 @@ json_values = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(json_values, max_size=4), st.dictionaries(st.sampled_from(["stream", "n", "tools"]), json_values))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_any_request_is_read_or_refused(messages: Any, more: Any) -> None:
     try:
         found = read(asked(messages=messages, **more))

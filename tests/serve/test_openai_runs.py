@@ -28,7 +28,7 @@ def test_a_client_that_goes_stops_its_run(stream: bool) -> None:
     begun, released = threading.Event(), threading.Event()
 
     @tool
-    def work(ctx: Any = None) -> str:
+    def work() -> str:
         """Work."""
         begun.set()
         released.wait(PATIENCE_S)
@@ -74,6 +74,7 @@ def test_a_server_that_ends_stops_its_runs_and_says_so() -> None:
 # --- runs that wait for a decision --------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_run_that_waits_says_so_and_goes_on_with_the_conversation_when_it_is_decided() -> None:
     PAID.clear()
     with paying() as server:
@@ -126,3 +127,28 @@ def test_a_run_of_another_conversation_is_left_alone() -> None:
             other = server.ask(talk)
             assert other.tenlines["run_id"] != run_id
     assert PAID == []
+
+
+def test_a_run_that_is_being_worked_on_is_not_taken_away() -> None:
+    begun, released = threading.Event(), threading.Event()
+
+    @tool(approve=True)
+    def pay() -> str:
+        """Pay, slowly."""
+        begun.set()
+        released.wait(PATIENCE_S)
+        return "paid"
+
+    with serving(Writing(Reply(calls=asks(("pay", {})).calls), "Paid."), [pay]) as server:
+        first = server.ask()
+        run_id, notice = first.tenlines["run_id"], first.choices[0].message.content
+        Agent([], [pay], journal=server.journal).approve(run_id)
+        talk, answers = [*HI, says("assistant", notice), says("user", "go on")], list[str]()
+        thread = threading.Thread(target=lambda: answers.append(content(server.pieces(talk))))
+        thread.start()
+        assert begun.wait(PATIENCE_S)
+        with pytest.raises(openai.ConflictError) as caught:
+            server.ask(talk)
+        released.set()
+        thread.join(PATIENCE_S)
+    assert (caught.value.code, answers) == ("run_busy", ["Paid."])

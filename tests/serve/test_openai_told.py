@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -17,6 +18,7 @@ from tenlines.trace.redaction import NONE
 texts = st.text(st.characters(codec=None), max_size=12)
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(texts, st.lists(texts, max_size=4), st.booleans()), max_size=4), st.booleans(), texts)
 @settings(max_examples=150, deadline=None)
 def test_however_replies_come_what_was_said_ends_with_the_answer(steps: Any, shows: bool, answer: str) -> None:

@@ -19,7 +19,7 @@ from tenlines.core.transcript import Assistant, Message, Part, System, User
 from tenlines.drivers.control import Control
 from tenlines.drivers.drafts import Draft
 from tenlines.drivers.threads import in_thread
-from tenlines.errors import RunNotFound
+from tenlines.errors import InvalidEvent, JournalDamaged, RunNotFound
 from tenlines.journal.owner import is_alive
 from tenlines.ports import Delta, Journal, Observer
 from tenlines.serve.openai_asked import Asked, instructed
@@ -137,6 +137,8 @@ def _past_of(journal: Journal, run_id: str) -> _Past | None:
                 owner = event.owner
     except RunNotFound:
         return None
+    except InvalidEvent as error:
+        raise JournalDamaged(f"what the journal has of run {run_id} is not the log of a run: {error}") from error
     start = machine.state.start
     return None if start is None else _Past(machine, start, owner)
 
