@@ -165,6 +165,22 @@ def test_a_run_that_was_stopped_by_its_limit_goes_on_by_its_id(tenlines: Tenline
     assert done_in(home)[-1] == "back it"
 
 
+def test_a_call_inside_of_a_step_waits_is_allowed_there_and_the_whole_goes_on(
+    tenlines: Tenlines, server: Any, home: Path
+) -> None:
+    (home / "plan.json").write_text(json.dumps({"task": "t", "steps": STEPS[1:]}).replace('["find"]', "[]"))
+    server.replies = [server.calls(("write", {"what": "it"}))]
+    words = ("run", "--plan", "plan.json", "--tools", "shop.py", "--model", server.model, "--ask", "write")
+    done = tenlines(*words)
+    assert (done.code, done_in(home)) == (5, [])
+    assert "write  may it run?" in tenlines("pending").out
+    listed = [json.loads(line) for line in tenlines("pending", "--json").out.splitlines()]
+    waiting = next(one for one in listed if one.get("name") == "write" and "arguments" in one)
+    server.replies = [server.says("done: write"), server.says("all is done")]
+    done = tenlines("approve", waiting["run_id"], "--resume")
+    assert (done.code, done.out, done_in(home)) == (0, "all is done\n", ["write it"])
+
+
 def test_such_a_run_is_not_forked(tenlines: Tenlines, server: Any, home: Path) -> None:
     (home / "plan.json").write_text(json.dumps({"task": "t", "steps": STEPS[:1]}))
     followed(server, "look")

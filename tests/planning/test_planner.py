@@ -7,12 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from plan_world import World, plan, step
 from pydantic import BaseModel
 
 from tenlines import Agent, Control, Limits, RunResult, RunStopped, Settings
 from tenlines.core import events as ev
+from tenlines.core.limits import Price
 from tenlines.drivers import decisions
 from tenlines.drivers.decisions import Decision
 from tenlines.errors import ConfigError
@@ -173,6 +175,23 @@ def test_the_answer_has_the_type_of_the_agent() -> None:
 
     agent = Agent(model, output=Said, journal="memory")
     assert Planner(agent).run_sync(plan(step("a", "x"))).output == Said(words="done")
+
+
+@pytest.mark.parametrize(("name", "most"), [("steps", 17), ("tool_calls", 14), ("tokens", 1_700), ("dollars", 0.0018)])
+def test_limits_hold_over_all_steps_also_side_by_side(name: str, most: float) -> None:
+    world = World()
+    settings = Settings(max_output_tokens=20, price=Price(input=1.0, output=2.0))
+    many = plan(*(step(f"s{number}", "look a; look b", tools=("look",)) for number in range(6)))
+    limits = msgspec.structs.replace(Limits(steps=None), **{name: most})
+    result = asyncio.run(Planner(world.agent(settings=settings), limits=limits).run(many, raise_on_stop=False))
+    used = {
+        "steps": len(world.asked) + result.steps,
+        "tool_calls": len(world.looked) + len(result.calls),
+        "tokens": result.usage.total,
+        "dollars": result.dollars or 0.0,
+    }
+    assert result.status != "answered"
+    assert most / 3 < used[name] <= most
 
 
 # --- reviewed -------------------------------------------------------------------------------------------------

@@ -51,4 +51,4 @@ def read_start(messages: Sequence[Message]) -> Start:
         case [(_, User((Json(value),))), (index, task)]:
             return Start(msgspec.convert(value, Setup), text_of(task.parts), index + 1)
         case _:
-            raise ValueError("the run does not begin as that of a plan")
+            raise ValueError("the run does not begin as that of a plan: begin it with Planner.run or Planner.run_sync")
