@@ -313,5 +313,6 @@ def test_a_run_can_be_undone_where_its_answers_cannot_be_checked(monkeypatch: py
     stranger = Agent(ScriptedModel([]), [send], journal=journal)
     with pytest.raises(MissingExtra):
         stranger.resume_sync(run_id)
-    stranger.undo_sync(run_id)
+    result = stranger.undo_sync(run_id)
     assert undone == ["x"]
+    assert (result.status, result.output) == ("answered", {"city": "Oslo", "celsius": 3})

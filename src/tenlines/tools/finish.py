@@ -31,8 +31,6 @@ from tenlines.tools.signature import Parameter, Signature
 ANSWER = "answer"
 """The property under which an answer stands that is no object."""
 _DESCRIPTION = "Gives the answer and ends the task. Call it alone, once, when the task is done."
-
-
 _ENDED = f"{FINISH} did not run: the run is ending."
 
 
@@ -138,8 +136,8 @@ def recorded(spec: ToolSpec, *, is_called: bool = True) -> Finish:
         MissingExtra: The validator of JSON Schema is not installed, and it may be called.
     """
     kind = str(spec.answer)
-    reader = _by_schema(spec.parameters, kind) if is_called else _Reader(spec.parameters, lambda _: _ENDED, dict)
-    made = Finish(reader, kind)
+    ended = _Reader(spec.parameters, lambda _: _ENDED, _plain(kind))
+    made = Finish(_by_schema(spec.parameters, kind) if is_called else ended, kind)
     made.spec = spec
     return made
 
@@ -262,12 +260,19 @@ def _by_schema(parameters: JsonObject, kind: str) -> _Reader:
         except Unresolvable as error:
             return f"{FINISH} did not run: its schema cannot be followed: {str(error)[:200]}"
 
+    plain = _plain(kind)
+
     def read(arguments: JsonObject) -> JsonValue:
         if found := problem(arguments):
             raise ValueError(found)
-        return arguments[ANSWER] if kind == "value" else arguments
+        return plain(arguments)
 
     return _Reader(parameters, problem, read)
+
+
+def _plain(kind: str) -> Callable[[JsonObject], JsonValue]:
+    """What of arguments is the answer, as a plain value."""
+    return lambda arguments: arguments[ANSWER] if kind == "value" else arguments
 
 
 def _copied(output: Mapping[str, Any]) -> JsonObject:
