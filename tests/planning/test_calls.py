@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from plan_world import World, plan, step
 
-from tenlines import Agent, Limits, RunResult
+from tenlines import Agent, Limits, RunResult, RunStopped, Settings
 from tenlines.child import CALLER_STOPPED
 from tenlines.core.events import Status
 from tenlines.core.limits import Left
@@ -60,6 +60,24 @@ def test_what_a_step_did_is_taken_back_by_undoing_the_whole() -> None:
     undone = planner.agent.undo_sync(done.run_id)
     assert back == ["3", "2", "1"]
     assert {one.name for one in undone.undone} == {"do_step"}
+
+
+def test_a_plan_that_undoes_what_it_did_when_it_stops_is_not_gone_on_with() -> None:
+    world, back = World(), list[str]()
+    world.is_gone = True
+    agent = Agent(
+        world.model,
+        world.tools(undo=lambda what: back.append(what)),
+        settings=Settings(on_stop="undo"),
+        journal="memory",
+    )
+    planner = Planner(agent)
+    two = plan(step("a", "write 1", tools=("write",)), step("b", "gone", "a"))
+    stopped = planner.run_sync(two, raise_on_stop=False)
+    assert (world.written, back) == (["1"], ["1"])
+    world.is_gone = False
+    with pytest.raises(RunStopped, match="what its steps did was undone: begin a new run"):
+        planner.resume_sync(stopped.run_id)
 
 
 def test_what_a_step_is_given_stands_in_its_call() -> None:

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from plan_world import plan, step
 
 from tenlines.core.events import ToolSpec
-from tenlines.core.transcript import Assistant, Message, Outcome, Result, Text, ToolCall, User
+from tenlines.core.outcomes import undone
+from tenlines.core.transcript import Assistant, Message, Note, Outcome, Result, Text, ToolCall, User
 from tenlines.planning.course import STOPPED, Ask, End, Move, Tell, course_of, next_move
 from tenlines.planning.plan import Plan, PlanStep, as_json
 from tenlines.planning.setup import Setup, Start
@@ -126,6 +127,27 @@ def test_a_plan_that_is_denied_ends_it_and_one_that_does_not_fit_is_offered_agai
     walk.go(("denied", "not allowed"))
     walk.resume()
     assert walk.next == End("the plan is not followed: not allowed")
+
+
+def test_what_is_under_way_comes_to_its_end_before_a_new_plan_is_made() -> None:
+    walk = Walk(THREE)
+    walk.use()
+    walk.go(("tool_error", "broken"), ("tool_error", f"{STOPPED}no money"))
+    walk.resume()
+    ((name, arguments),) = walk.go(("ok", "W"))
+    assert (name, arguments["step"], arguments["after"]) == ("do_step", "w", "2.2")
+    ((name, arguments),) = walk.go(("ok", '{"steps": [{"id": "n", "do": "x"}]}'))
+    assert (name, arguments["rest"]["done"]) == ("make_plan", {"w": "W"})
+
+
+def test_what_was_undone_is_not_taken_for_done() -> None:
+    walk = Walk(THREE)
+    walk.use()
+    walk.go(("ok", "R"), ("ok", "W"))
+    walk.messages.append(Note(undone(["do_step"])))
+    assert isinstance(walk.next, Tell)
+    walk.messages.append(Assistant("There is no answer."))
+    assert walk.next == End("what its steps did was undone: begin a new run")
 
 
 # --- laws -----------------------------------------------------------------------------------------------------

@@ -7,13 +7,13 @@ is taken up.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
 
-from tenlines.core.outcomes import bounded
-from tenlines.core.transcript import Assistant, JsonObject, Message, Result, text_of
+from tenlines.core.outcomes import bounded, undone
+from tenlines.core.transcript import Assistant, JsonObject, Message, Note, Result, text_of
 from tenlines.planning.plan import Plan, PlanStep, as_json
 from tenlines.planning.setup import Start
 from tenlines.planning.words import results, shortened
@@ -73,11 +73,18 @@ def course_of(messages: Sequence[Message], start: Start, since: int) -> Course:
         start: How the run begins.
         since: How many messages there were when the run was begun, or taken up last.
     """
-    course = Course()
+    course = Course(over=_UNDONE if any(map(_says_undone, messages)) else "")
     for asked in _asked(messages, start.size, since):
         course = taken(course, asked, start.task)
     is_told = bool(messages) and isinstance(messages[-1], Assistant) and not messages[-1].calls
     return course._replace(is_told=is_told)
+
+
+_UNDONE = "what its steps did was undone: begin a new run"
+
+
+def _says_undone(message: Message) -> bool:
+    return isinstance(message, Note) and message.text.startswith(undone([]).partition(":")[0])
 
 
 def _asked(messages: Sequence[Message], first: int, since: int) -> Iterator[Asked]:
@@ -128,15 +135,11 @@ def taken(course: Course, asked: Asked, task: str) -> Course:
             return course._replace(over=_about(asked))
 
 
-_WHAT: dict[str, Callable[[JsonObject], str]] = {
-    MAKE: lambda _: "no plan was made",
-    USE: lambda _: "the plan is not followed",
-    ANSWER: lambda _: "no answer was written",
-}
+_WHAT = {MAKE: "no plan was made", USE: "the plan is not followed", ANSWER: "no answer was written"}
 
 
 def _about(asked: Asked) -> str:
-    said = _WHAT[asked.name](asked.arguments) if asked.name in _WHAT else f"step {asked.arguments['step']}"
+    said = _WHAT.get(asked.name) or f"step {asked.arguments['step']}"
     return f"{said}: {bounded(asked.text.removeprefix(STOPPED), REASON_CHARS)}"
 
 
@@ -176,10 +179,11 @@ def next_move(course: Course, start: Start) -> Move:
     if course.plan is None:
         given = start.setup.plan
         return Ask(((MAKE, {"task": start.task}) if given is None else (USE, given),))
-    if course.failures:
-        return Ask(((MAKE, _anew(course, course.plan)),))
+    if course.failures:  # what is under way comes to its end first: a new plan shall know of it
+        left = [one for one in course.plan.steps if one.id in course.stopped and one.id not in course.failures]
+        return _steps(course, left, course.plan, start) or Ask(((MAKE, _anew(course, course.plan)),))
     answer: JsonObject = {"task": course.plan.task, "results": {**course.results}}
-    return _steps(course, course.plan, start) or Ask(((ANSWER, answer),))
+    return _steps(course, course.plan.steps, course.plan, start) or Ask(((ANSWER, answer),))
 
 
 def _failed_again(course: Course) -> str:
@@ -203,10 +207,10 @@ def _anew(course: Course, plan: Plan) -> JsonObject:
     return {"task": plan.task, "rest": {"steps": as_json(plan)["steps"], **known}}
 
 
-def _steps(course: Course, plan: Plan, start: Start) -> Ask | None:
-    """The steps that can be done now: those that only read first, so that they run beside one another."""
+def _steps(course: Course, wanted: Sequence[PlanStep], plan: Plan, start: Start) -> Ask | None:
+    """Those of the steps that can be done now: the ones that only read first, so that they run beside one another."""
     own = {one.id for one in plan.steps}
-    waiting = [one for one in plan.steps if one.id not in course.results]
+    waiting = [one for one in wanted if one.id not in course.results]
     ready = [one for one in waiting if all(need in course.results or need not in own for need in one.needs)]
     reading = {one.name for one in start.setup.tools if one.read_only}
     calls = [(READ if reading.issuperset(one.tools) else DO, _arguments(course, one)) for one in ready]
