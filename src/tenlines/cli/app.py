@@ -70,6 +70,7 @@ def tenlines(
       tenlines say last "Use the archive."
       tenlines undo last --dry-run
       tenlines mcp --tools orders.py
+      tenlines serve --openai --tools orders.py
       tenlines replay last
       tenlines doctor
       tenlines check session.json --for anthropic
@@ -118,7 +119,7 @@ app.command(short_help="Show a run: steps, calls, results, what it used.")(show)
 app.command(short_help="Write runs as a page that opens in any browser.")(report)
 app.command(short_help="Send the spans of past runs to an OpenTelemetry collector.")(trace)
 app.command(short_help="Do recorded runs again with the tools of today: would they go the same way?")(replay)
-app.command(short_help="Show the runs live in a browser on this machine.")(serve)
+app.command(short_help="Show the runs live in a browser, or offer an agent to OpenAI's clients.")(serve)
 app.command(short_help="Look for damage in the journal, and save what is left of it.")(doctor)
 app.command(short_help="Delete runs that ended long ago.")(prune)
 app.command(short_help="Write a run as a file.")(export)

@@ -78,7 +78,8 @@ def serve(
     touches no run.
 
     With --openai: offer an agent to any client of OpenAI's Chat Completions instead. Each request is a run in the
-    journal, with the tools and within the limits that are given here. The address and the key are printed.
+    journal, with the tools and within the limits that are given here. The address and the key are printed; a key that
+    stays is taken from $TENLINES_SERVE_KEY. Ctrl-C stops the runs that clients wait for.
 
     \b
     Examples:
