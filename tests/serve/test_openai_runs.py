@@ -60,15 +60,15 @@ def test_a_server_that_ends_stops_its_runs_and_says_so() -> None:
     def ask(server: Server) -> None:
         with pytest.raises(openai.InternalServerError) as caught:
             server.ask()
-        told.append(caught.value.code)
+        told.append((caught.value.code, caught.value.response.headers["x-tenlines-run"]))
 
     with serving(Writing(waits)) as server:
         thread = threading.Thread(target=partial(ask, server))
         thread.start()
         assert begun.wait(PATIENCE_S)
     thread.join(PATIENCE_S)
-    assert told == ["server_ended"]
-    assert [one.status for one in server.journal.runs()] == ["cancelled"]
+    (run,) = server.journal.runs()
+    assert (told, run.status) == ([("server_ended", run.run_id)], "cancelled")
 
 
 # --- runs that wait for a decision --------------------------------------------------------------------

@@ -197,9 +197,10 @@ class _Reply:
         result = self._run.result()
         end = End(result, encodable(self._redaction.text(result.reason)))
         if result.status not in told.FINISH:
+            way_on = self._offer.way_on(result)
             if result.status == "cancelled" and self._is_ending():
-                raise ended()
-            raise stopped(result, end.reason, self._teller.failure, self._offer.way_on(result))
+                raise ended(result.run_id, way_on)
+            raise stopped(result, end.reason, self._teller.failure, way_on)
         if result.status == "awaiting_approval":
             text = told.waiting(result, self._redaction, self._offer.decide(result))
         else:

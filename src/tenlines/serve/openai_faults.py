@@ -81,9 +81,11 @@ def bug() -> Fault:
     return Fault(500, told, "server_error", code="internal_error", headers=NO_RETRY)
 
 
-def ended() -> Fault:
-    """The server is ended; so are the runs that were under way, and each of them can be resumed."""
-    return Fault(503, "The server was ended.", "server_error", code="server_ended", headers=NO_RETRY)
+def ended(run_id: str = "", way_on: str = "") -> Fault:
+    """The server is ended, and so is the run, which can be resumed."""
+    told = f"The server was ended, and run {run_id} with it.\n{way_on}" if run_id else "The server is being ended."
+    headers = {**NO_RETRY, RUN_HEADER: run_id} if run_id else NO_RETRY
+    return Fault(503, encodable(told), "server_error", code="server_ended", headers=headers)
 
 
 # --- a run that stopped -------------------------------------------------------------------------------
