@@ -383,7 +383,7 @@ def test_after_a_crash_at_any_record_nothing_finished_is_done_again(driver: str)
     _, whole = fresh(MemoryJournal())
     expected = go(whole).answer
     records = sum(one.events for one in whole.agent.journal.runs())
-    for record in range(1 if driver == "sync" else 2, records, 3):
+    for record in range(1 if driver == "sync" else 2, records, 5):
         journal = crash_after(record=record)
         world, first = fresh(journal)
         with pytest.raises(SimulatedCrash):
