@@ -11,6 +11,7 @@ import pytest
 from tenlines.tools.mcp import McpServers, mcp
 
 sys.path.insert(0, str(Path(__file__).parent))  # for `mcp_world`
+sys.path.insert(1, str(Path(__file__).parents[1]))  # for `environments`
 
 from mcp_world import RAW, SMALL, Model
 

@@ -12,8 +12,9 @@ from typing import Any
 import psutil
 import pytest
 from mcp_world import results, run_calls
-from real_servers import CannotBeHad, everything_server, over_http, time_server
+from real_servers import everything_server, over_http, time_server
 
+from environments import CannotBeHad
 from tenlines.core.transcript import Image, Json
 from tenlines.tools.mcp import McpServers, mcp
 

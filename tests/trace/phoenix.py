@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import socket
 import subprocess
-import sys
 import time
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from environments import python_environment
+
 VERSION = "20.26"
 PACKAGE = f"arize-phoenix=={VERSION}.*"
 UP_S = 120.0
 """How long it is waited for. It takes 14 s where nothing else runs."""
-
-
-class CannotBeHad(Exception):
-    """The package could not be installed."""
 
 
 def installed() -> Path:
@@ -30,25 +26,7 @@ def installed() -> Path:
     Raises:
         CannotBeHad: With what the installer said.
     """
-    from tenlines.models.weights import cache_dir
-
-    folder = cache_dir() / f"phoenix-{VERSION}-py{sys.version_info.minor}"
-    if (folder / "complete").exists():
-        return folder
-    uv = shutil.which("uv", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}")
-    if uv is None:
-        raise CannotBeHad("there is no uv")
-    # scripts of an environment name its folder, so it is made in its place, and is there once it has them
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    python = str(folder / "bin" / "python")
-    for words in (["venv", "--python", sys.executable, str(folder)], ["pip", "install", "--python", python, PACKAGE]):
-        done = subprocess.run([uv, *words], capture_output=True, text=True, timeout=280, check=False)
-        if done.returncode:
-            shutil.rmtree(folder, ignore_errors=True)
-            raise CannotBeHad(done.stderr[-500:])
-    (folder / "complete").touch()
-    return folder
+    return python_environment(f"phoenix-{VERSION}", PACKAGE)
 
 
 class Phoenix:

@@ -11,8 +11,9 @@ import pytest
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
-from phoenix import CannotBeHad, Phoenix
+from phoenix import Phoenix
 
+from environments import CannotBeHad
 from tenlines import Agent, CallContext, Reply, Settings, ToolCall, Usage, tool
 from tenlines.core.limits import Price
 from tenlines.core.surroundings import span_id, trace_id
