@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tenlines.core import events as ev
-from tenlines.core.effects import CallModel, Finish, Summarise, UndoCall
+from tenlines.core.effects import CallModel, Finish, RunTools, Summarise, UndoCall
 from tenlines.core.state import Phase
 from tenlines.core.transcript import Note
 
@@ -57,6 +57,15 @@ def last_words_are_no_answer(run: Checked) -> None:
         assert run.machine.result().partial_answer == (facts.last_words or None), "the last words are lost"
 
 
+def last_words_can_be_given(run: Checked) -> None:
+    facts, giver = run.facts, run.facts.giver
+    if not isinstance(run.effect, RunTools) or giver is None or not facts.words_only or facts.nothing_starts(run.now):
+        return
+    for one in run.effect.refusals:
+        call = facts.open[one.position]
+        assert call.name != giver.name or call.is_refused or call.gone, "the last words are refused"
+
+
 def the_answer_costs_no_tool_call(run: Checked) -> None:
     assert run.machine.state.account.tool_calls == run.facts.starts, "tool calls are counted wrong"
 
@@ -66,5 +75,6 @@ LAWS_OF_ANSWERS = (
     the_tool_that_takes_the_answer_is_forced_after_words,
     a_summary_is_words,
     last_words_are_no_answer,
+    last_words_can_be_given,
     the_answer_costs_no_tool_call,
 )

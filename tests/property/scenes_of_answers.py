@@ -54,12 +54,14 @@ OF_ANSWERS: dict[str, Letter] = {
     "end": end,
 }
 _LOOKED = ("ask", "call look", "start 0", "return 0")
+_TO_THE_LIMIT = (*_LOOKED, "ask", "words", "ask", "call look", "refuse 0")
 SCENES_OF_ANSWERS: dict[str, tuple[str, ...]] = {
     "an answer is due": (),
     "words were no answer": ("ask", "words"),
     "an answer beside a call": ("ask", "call"),
     "no tool call is left": _LOOKED,
-    "at last words for an answer": (*_LOOKED, "ask", "words", "ask", "call look", "refuse 0"),
+    "at last words for an answer": _TO_THE_LIMIT,
+    "last words are given": (*_TO_THE_LIMIT, "ask", "object"),
 }
 CASES_OF_ANSWERS = (
     ("an answer is due", 8, 4),
@@ -67,5 +69,6 @@ CASES_OF_ANSWERS = (
     ("an answer beside a call", 8, 4),
     ("no tool call is left", 8, 4),
     ("at last words for an answer", 8, 4),
+    ("last words are given", 8, 4),
 )
 """Scene, settings, depth."""
