@@ -17,7 +17,7 @@ from tenlines.core import events as ev
 from tenlines.core.costs import NO_USE, CallLine, CutLine, Ledger, StepLine, SummaryLine
 from tenlines.core.limits import Price, Reservation, Spent
 from tenlines.core.machine import Machine
-from tenlines.core.state import OpenCall, open_exchange
+from tenlines.core.state import OpenCall
 from tenlines.core.transcript import Message, Result, Usage, estimate_tokens
 
 _LOST = Spent(unmetered=1)
@@ -191,8 +191,8 @@ class LedgerKeeper:
         taken = None if usage is None else usage.input
         step.new = None if taken is None or self.held is None else taken - self.held
         self.held = taken
-        if event.reply.calls:
-            for position, one in enumerate(open_exchange(self.machine.state).calls):
+        if (exchange := self.machine.state.exchange) is not None:  # words may be the call of `finish`
+            for position, one in enumerate(exchange.calls):
                 call = _Call(event.step, position, one)
                 self.calls[event.step, position] = self.by_id[one.call.id] = call
 
@@ -345,7 +345,7 @@ class LedgerKeeper:
             summaries=tuple(self.summaries),
             cuts=tuple(self._cut_line(*cut) for cut in self.cuts),
             calls=tuple(self.call_line(*place) for place in self.calls),
-            own=msgspec.structs.replace(self.own, tool_calls=sum(call.one.counted for call in self.calls.values())),
+            own=msgspec.structs.replace(self.own, tool_calls=state.account.tool_calls),
             children=self.children,
             held=state.account.held,
             holders=state.account.holders,

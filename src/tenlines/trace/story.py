@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+import msgspec
+
 from tenlines.core import events as ev
 from tenlines.core import metering
 from tenlines.core.children import child_id
@@ -200,12 +202,21 @@ class Story:
                 self.items.append(self._step)
             return
         assert self._step is not None
-        step, self._step.reply, self._step.replied_at = self._step, event.reply, event.at
-        step.dollars = metering.dollars(self.machine.state, event.reply.usage, event.reply.dollars)
-        for position, asked in enumerate(event.reply.calls):
+        reply = self._as_taken(event.reply)
+        step, self._step.reply, self._step.replied_at = self._step, reply, event.at
+        step.dollars = metering.dollars(self.machine.state, reply.usage, reply.dollars)
+        for position, asked in enumerate(reply.calls):
             view = CallView(event.step, position, asked.name, asked.arguments, event.at)
             step.calls.append(view)
             self._calls[event.step, position] = view
+
+    def _as_taken(self, reply: Reply) -> Reply:
+        """The reply as the machine took it: words that are the call of `finish` are that call."""
+        exchange = self.machine.state.exchange
+        if reply.calls or exchange is None:
+            return reply
+        asked = tuple(one.asked for one in exchange.calls)
+        return msgspec.structs.replace(reply, text="", calls=self.redaction.of(asked))
 
     def _note_start(self, event: ev.CallStarted) -> None:
         view, exchange = self._calls[event.step, event.position], self.machine.state.exchange
