@@ -52,8 +52,12 @@ class Tab(NamedTuple):
 
     def in_view(self, selector: str) -> bool:
         self.page.wait_for_timeout(60)  # two frames: what came into the document above it has its height then
-        box, height = self.at(selector).bounding_box(), self.page.viewport_size["height"]
-        return box is not None and -1 <= box["y"] < height
+        for _ in range(40):  # on a machine that has much else to do, some more
+            box, height = self.at(selector).bounding_box(), self.page.viewport_size["height"]
+            if box is not None and -1 <= box["y"] < height:
+                return True
+            self.page.wait_for_timeout(50)
+        return False
 
     def is_as_wide_as_the_window(self) -> bool:
         return bool(self.page.evaluate("document.documentElement.scrollWidth <= innerWidth"))
