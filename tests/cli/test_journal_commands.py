@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from journal_world import live, log, postgres_store, put, said, start
 
-from tenlines.cli import prune
+from tenlines.cli import options, prune
 from tenlines.core import codec
 from tenlines.core import events as ev
 from tenlines.errors import JournalError
@@ -446,8 +446,8 @@ def test_an_age_is_a_number_of_hours_days_or_weeks(tenlines: Tenlines, three: Pa
     done = tenlines("prune", f"--older-than={text}", "--yes")
     assert done.code == 2
     assert "--older-than must be a number of hours, days or weeks" in done.err
-    assert prune._read_age(" 2W ") == 14 * 86_400
-    assert prune._read_age("12h") == 43_200
+    assert options.read_age("--older-than", " 2W ") == 14 * 86_400
+    assert options.read_age("--older-than", "12h") == 43_200
 
 
 @pytest.mark.parametrize(

@@ -44,9 +44,6 @@ Folder = Annotated[
     typer.Option("--svg", metavar="FOLDER", help="Write each workflow's flowchart (.svg) and skeleton (.py) there."),
 ]
 
-_AGE = re.compile(r"([0-9]{1,6})\s*([hdw])")
-_SECONDS = {"h": 3600, "d": 86_400, "w": 604_800}
-
 
 class Skipped(NamedTuple):
     """A run that could not be read."""
@@ -97,7 +94,7 @@ def advise(
     from tenlines.advise import BY, Advisor
 
     grouped: By = opt.one_of("--by", by, BY)
-    stated, began = opt.read_price(price), _read_age(since)
+    stated, began = opt.read_price(price), _began(since)
     redaction = hiding.usual(redact, redact_with, no_redact)
     store = opt.open_existing(journal)
     chosen = _chosen(store, run or (), agent, began, last)
@@ -119,7 +116,7 @@ def advise(
 # --- what is read ---------------------------------------------------------------------------------------
 
 
-def _read_age(text: str | None) -> float:
+def _began(text: str | None) -> float:
     """Unix time from which on runs are meant.
 
     Raises:
@@ -127,12 +124,7 @@ def _read_age(text: str | None) -> float:
     """
     from tenlines.ports import SystemClock
 
-    if text is None:
-        return 0.0
-    found = _AGE.fullmatch(text.strip().lower())
-    if found is None:
-        raise ConfigError(f"--since must be a number of hours, days or weeks, as in 12h, 7d or 4w; got {text!r}")
-    return SystemClock().now() - float(found[1]) * _SECONDS[found[2]]
+    return 0.0 if text is None else SystemClock().now() - opt.read_age("--since", text)
 
 
 def _chosen(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias, TypeVar
@@ -204,6 +205,22 @@ def read_seconds(option: str, text: str | None) -> float | None:
         ConfigError: It is no number, or not more than 0.
     """
     return None if text is None else _number(option, text, whole=False, least=0.001)
+
+
+_AGE = re.compile(r"([0-9]{1,6})\s*([hdw])")
+_SECONDS = {"h": 3600, "d": 86_400, "w": 604_800}
+
+
+def read_age(option: str, text: str) -> float:
+    """A length of time in hours, days or weeks, in seconds.
+
+    Raises:
+        ConfigError: It is written in another way.
+    """
+    found = _AGE.fullmatch(text.strip().lower())
+    if found is None:
+        raise ConfigError(f"{option} must be a number of hours, days or weeks, as in 12h, 30d or 2w; got {text!r}")
+    return float(found[1]) * _SECONDS[found[2]]
 
 
 Choice = TypeVar("Choice", bound=str)

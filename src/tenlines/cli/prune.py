@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
@@ -35,8 +34,6 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be 
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")]
 
 _NOT_ENDED = ("open", "awaiting_approval")
-_AGE = re.compile(r"([0-9]{1,6})\s*([hdw])")
-_SECONDS = {"h": 3600, "d": 86_400, "w": 604_800}
 _AT_ONCE = 100
 """Runs that are deleted before it is said how far it is; a database deletes so many together, and lets nobody write
 meanwhile."""
@@ -79,7 +76,7 @@ def prune(
     from tenlines.cli.keeping import opened
     from tenlines.ports import SystemClock
 
-    before = SystemClock().now() - _read_age(older_than)
+    before = SystemClock().now() - opt.read_age("--older-than", older_than)
     wanted = _read_statuses(status or ())
     path = opt.journal_file(journal)
     with opened(journal) as store:
@@ -99,18 +96,6 @@ def prune(
 
 
 # --- what is meant --------------------------------------------------------------------------------------
-
-
-def _read_age(text: str) -> float:
-    """Seconds.
-
-    Raises:
-        ConfigError: It is written in another way.
-    """
-    found = _AGE.fullmatch(text.strip().lower())
-    if found is None:
-        raise ConfigError(f"--older-than must be a number of hours, days or weeks, as in 12h, 30d or 2w; got {text!r}")
-    return float(found[1]) * _SECONDS[found[2]]
 
 
 def _read_statuses(given: Sequence[str]) -> frozenset[str]:

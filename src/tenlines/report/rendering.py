@@ -117,9 +117,11 @@ def script() -> str:
 # --- pieces -----------------------------------------------------------------------------------------------
 
 
-@cache
-def environment() -> Environment:
-    """Where the templates are read and filled.
+def templates(package: str, feature: str, extra: str) -> Environment:
+    """Where the templates of a package are read and filled.
+
+    Args:
+        feature: What needs them, and the `extra` that it comes with, for whoever has not installed it.
 
     Raises:
         MissingExtra: Jinja is not installed.
@@ -127,9 +129,9 @@ def environment() -> Environment:
     try:
         import jinja2
     except ImportError as error:
-        raise MissingExtra("a page", "report") from error
+        raise MissingExtra(feature, extra) from error
     return jinja2.Environment(
-        loader=jinja2.FunctionLoader(_template_text),
+        loader=jinja2.FunctionLoader(lambda name: (files(package) / "templates" / name).read_text("utf-8")),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
@@ -138,12 +140,14 @@ def environment() -> Environment:
 
 
 @cache
+def environment() -> Environment:
+    """The templates of reports."""
+    return templates("tenlines.report", "a page", "report")
+
+
+@cache
 def _template(name: str) -> Template:
     return environment().get_template(name)
-
-
-def _template_text(name: str) -> str:
-    return (files("tenlines.report") / "templates" / name).read_text("utf-8")
 
 
 def _asset(name: str) -> str:

@@ -8,8 +8,8 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
-from tenlines.errors import MissingExtra
 from tenlines.report import RunView, css, live_page
+from tenlines.report.rendering import templates
 from tenlines.serve.boards import Mark
 from tenlines.trace.text import clean
 
@@ -107,22 +107,8 @@ def _macros() -> Any:
 
 @cache
 def environment() -> Environment:
-    """Where the templates are read and filled.
-
-    Raises:
-        MissingExtra: Jinja is not installed.
-    """
-    try:
-        import jinja2
-    except ImportError as error:
-        raise MissingExtra("the live pages", "serve") from error
-    made = jinja2.Environment(
-        loader=jinja2.FunctionLoader(lambda name: (files("tenlines.serve") / "templates" / name).read_text("utf-8")),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    """The templates of the live pages."""
+    made = templates("tenlines.serve", "the live pages", "serve")
     made.filters |= {"address": run_address, "clean": clean}
     return made
 
