@@ -45,7 +45,11 @@ _QUIET = {"DEBIAN_FRONTEND": "noninteractive"}
 
 @contextmanager
 def browser() -> Iterator[Browser]:
-    """One Chromium, closed at the end. Each context of it has a profile of its own."""
+    """One Chromium, closed at the end. Each context of it has a profile of its own.
+
+    For the tests of one module: as long as it is open, this thread has a running event loop, and nothing else can begin
+    one here.
+    """
     path = chromium()
     with sync_playwright() as playwright:
         one = playwright.chromium.launch(executable_path=path, args=list(FLAGS))

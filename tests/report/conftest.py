@@ -15,7 +15,7 @@ sys.path.insert(0, str(TESTS / "core"))  # runs that are told what happens
 sys.path.insert(0, str(TESTS))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
     """One browser for all tests of pages."""
     from browser import browser
