@@ -171,7 +171,7 @@ def _request_cells(name: str, line: StepLine | SummaryLine, new: str, remark: st
         )
     )
     reserved = f"~{line.reserved.input_tokens:,}"
-    money = UNKNOWN if line.dollars is None else dollars(line.dollars)
+    money = UNKNOWN if line.dollars is None else words.money(line.dollars)
     return (name, taken, new, cached, written, reserved, money, time, remark)
 
 
@@ -209,11 +209,6 @@ def _call_cells(ledger: Ledger) -> list[Sequence[str]]:
     return rows
 
 
-def dollars(amount: float) -> str:
-    """A sum of money: requests cost parts of a cent."""
-    return words.dollars(amount) if amount >= 0.01 or amount == 0 else f"${amount:.6f}"
-
-
 def _cut_cells(ledger: Ledger) -> list[Sequence[str]]:
     """Cuts, with both sides of their arithmetic."""
     rows: list[Sequence[str]] = [("cut", "before", "held", "left", "then in", "saves", "costs", "steps", "why")]
@@ -227,7 +222,7 @@ def _cut_cells(ledger: Ledger) -> list[Sequence[str]]:
 
 def _worth(arithmetic: Arithmetic, amount: float) -> str:
     """One side of the arithmetic. Without a price it is told in new input tokens."""
-    return dollars(amount) if arithmetic.unit == "dollars" else f"{amount:,.0f} new"
+    return words.money(amount) if arithmetic.unit == "dollars" else f"{amount:,.0f} new"
 
 
 _WHY = {"pays": "it pays", "window": "the window is full", "asked": "it was asked for"}
@@ -242,7 +237,7 @@ def _share(part: int | None, whole: int | None) -> str:
 
 
 def _money(spent: Spent) -> str:
-    return UNKNOWN if spent.unpriced else dollars(spent.dollars)
+    return UNKNOWN if spent.unpriced else words.money(spent.dollars)
 
 
 def _spent(spent: Spent) -> str:

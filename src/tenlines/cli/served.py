@@ -14,10 +14,9 @@ from tenlines.errors import InvalidEvent, JournalDamaged
 from tenlines.journal.integrity import Watch
 from tenlines.ports import Journal
 from tenlines.report import ChildRef, Reading, RunView
-from tenlines.report.heads import money
 from tenlines.trace.redaction import Redaction
 from tenlines.trace.story import Story
-from tenlines.trace.words import count
+from tenlines.trace.words import count, money
 
 
 class Shelf:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from tenlines.report import svg
-from tenlines.report.heads import money
 from tenlines.report.lanes import goes_to, timeline
 from tenlines.report.model import RunView, Series
 from tenlines.report.svg import Frame, Label, Part
@@ -105,7 +104,8 @@ def _dollars(series: Series, before: str) -> Chart:
     groups = svg.bins(len(series.points))
     spent = _means(groups, [one.dollars or 0.0 for one in series.points])
     labels = _labels(series, groups, before)
-    text = f"{money(sum(one.dollars or 0.0 for one in series.points))} over {words.count(len(series.points), 'step')}"
+    all_of_it = words.money(sum(one.dollars or 0.0 for one in series.points))
+    text = f"{all_of_it} over {words.count(len(series.points), 'step')}"
     frame = Frame(max(spent), 0, len(groups), _bar_marks(series, groups))
     return Chart(
         "chart-dollars",
@@ -114,7 +114,7 @@ def _dollars(series: Series, before: str) -> Chart:
         svg.bars("Dollars of each step", text, [Part("dollars", "s4", spent)], frame, labels, dollars),
         (),
         ("step", "dollars"),
-        _rows(labels, (spent,), money),
+        _rows(labels, (spent,), words.money),
         [label.goes_to for label in labels],
     )
 
@@ -138,7 +138,7 @@ def _costs(series: Series, known: Sequence[float]) -> Chart:
     is_cut = len(known) < len(series.costs)
     note = "Until the first request of which nobody knows the price." if is_cut else ""
     title, parts = "Dollars, all requests together", [Part("dollars", "s4", known)]
-    return _growth("chart-costs", title, note, f"{money(known[-1])} together", parts, money)
+    return _growth("chart-costs", title, note, f"{words.money(known[-1])} together", parts, words.money)
 
 
 def _growth(id: str, title: str, note: str, text: str, parts: list[Part], say: Callable[[float], str]) -> Chart:
@@ -149,7 +149,7 @@ def _growth(id: str, title: str, note: str, text: str, parts: list[Part], say: C
     shown = sorted({group[-1] for group in svg.bins(count, _LISTED)})
     rows = [(f"{at + 1:,}", *(say(part.values[at]) if at < len(part.values) else "" for part in parts)) for at in shown]
     legend = [Legend(part.style, part.name, part.is_dashed) for part in parts] if len(parts) > 1 else []
-    drawing = svg.lines(title, text, parts, frame, dollars if say is money else svg.short)
+    drawing = svg.lines(title, text, parts, frame, dollars if say is words.money else svg.short)
     return Chart(id, title, note, drawing, legend, ("step", *(part.name for part in parts)), rows)
 
 

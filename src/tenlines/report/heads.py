@@ -75,11 +75,6 @@ def head_of(story: Story, ledger: Ledger, key: str, moves: Iterable[tuple[str, s
     )
 
 
-def money(amount: float) -> str:
-    """A sum of money: requests cost parts of a cent."""
-    return words.dollars(amount) if amount >= 0.01 or amount == 0 else f"${amount:.6f}"
-
-
 # --- what it used -----------------------------------------------------------------------------------------
 
 
@@ -91,7 +86,7 @@ def _totals(ledger: Ledger, seconds: float, result: RunResult) -> Iterable[Fact]
     yield Fact("tokens in", f"{used.input_tokens:,}", f"{share}from the provider's cache" if share else "")
     reasoning = f"{used.reasoning:,} of it reasoning" if used.reasoning else ""
     yield Fact("tokens out", f"{used.output_tokens:,}", reasoning)
-    yield Fact("cost", "unknown" if ledger.dollars is None else money(ledger.dollars), _about_cost(ledger))
+    yield Fact("cost", "unknown" if ledger.dollars is None else words.money(ledger.dollars), _about_cost(ledger))
     retried = f"{words.count(result.retries, 'request')} made again" if result.retries else ""
     yield Fact("time", words.duration(seconds), retried)
 
@@ -107,7 +102,7 @@ def _about_cost(ledger: Ledger) -> str:
         return "price not known" if ledger.price is None else "not everything was reported"
     if ledger.priced == "given":
         return "by a price of today: the run recorded none"
-    return f"{money(ledger.children.dollars)} in the runs under it" if ledger.children.dollars else ""
+    return f"{words.money(ledger.children.dollars)} in the runs under it" if ledger.children.dollars else ""
 
 
 def _limits(limits: Limits, result: RunResult, seconds: float) -> Iterable[Limit]:
@@ -116,7 +111,7 @@ def _limits(limits: Limits, result: RunResult, seconds: float) -> Iterable[Limit
         ("steps", limits.steps, left.steps, "{:,.0f}".format),
         ("tool calls", limits.tool_calls, left.tool_calls, "{:,.0f}".format),
         ("tokens", limits.tokens, left.tokens, "{:,.0f}".format),
-        ("dollars", limits.dollars, left.dollars, money),
+        ("dollars", limits.dollars, left.dollars, words.money),
         ("time", limits.seconds, left.seconds, words.duration),
     )
     for name, total, rest, say in rows:

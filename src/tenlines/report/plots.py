@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from tenlines.report import svg
 from tenlines.report.charts import Chart, Legend, dollars
-from tenlines.report.heads import money
 from tenlines.report.model import Head, Tone
 from tenlines.report.starts import when
 from tenlines.report.svg import Frame, Label, Part
@@ -53,7 +52,7 @@ def _row(head: Head) -> Row:
         Cell(f"{head.steps:,}", str(head.steps)),
         Cell(f"{head.calls:,}", str(head.calls)),
         Cell(f"{head.tokens:,}", str(head.tokens)),
-        Cell("unknown", "") if head.dollars is None else Cell(money(head.dollars), repr(head.dollars)),
+        Cell("unknown", "") if head.dollars is None else Cell(words.money(head.dollars), repr(head.dollars)),
         Cell(words.duration(head.seconds), repr(head.seconds)),
         Cell(when(head.started_at).removesuffix(" UTC"), repr(head.started_at)),
     )
@@ -83,7 +82,7 @@ class _Metric(NamedTuple):
 _METRICS = (
     _Metric("steps", "Steps", lambda head: head.steps, "{:,.0f}".format, svg.short),
     _Metric("tokens", "Tokens", lambda head: head.tokens, "{:,.0f}".format, svg.short),
-    _Metric("dollars", "Dollars", lambda head: head.dollars, money, dollars),
+    _Metric("dollars", "Dollars", lambda head: head.dollars, words.money, dollars),
     _Metric("seconds", "Time", lambda head: head.seconds, words.duration, words.duration),
 )
 

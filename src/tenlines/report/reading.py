@@ -331,7 +331,7 @@ def _step_facts(step: StepView, line: StepLine) -> tuple[Fact, ...]:
     if step.reply is not None and usage is None:
         facts.append(Fact("tokens", "not reported"))
     if line.dollars is not None:
-        facts.append(Fact("cost", heads.money(line.dollars)))
+        facts.append(Fact("cost", words.money(line.dollars)))
     if line.attempts > 1:
         waited = f"{words.duration(line.waited_s)} before the one that was answered" if line.waited_s else ""
         facts.append(Fact("requests", str(line.attempts), waited))

@@ -18,7 +18,7 @@ from tenlines.report.reading import NextMoves
 from tenlines.serve import acts, pages
 from tenlines.serve.acts import Hands, Told
 from tenlines.serve.boards import read_mark
-from tenlines.serve.gate import Gate, Secrets, is_entrance
+from tenlines.serve.gate import Gate, Secrets, is_entrance, own_hosts
 from tenlines.serve.sights import Run, Runs
 from tenlines.serve.tails import Tail, Tails
 from tenlines.trace.redaction import Redaction
@@ -76,8 +76,7 @@ def application(setup: Setup, token: str, port: int) -> Served:
         Route(f"{one}/events", site.run_events),
         Route(one, site.run),
     ]
-    hosts = frozenset(f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]"))
-    return Served(Gate(Router(routes), site.secrets, hosts), site.end)
+    return Served(Gate(Router(routes), site.secrets, own_hosts(port)), site.end)
 
 
 _ACTS: dict[str, Act] = {"approve": acts.approve, "deny": acts.deny, "cancel": acts.cancel, "say": acts.say}

@@ -66,19 +66,24 @@ class Secrets:
 
     def knows_token(self, given: str) -> bool:
         """Whether this is the token of the address."""
-        return _same(given, self._token)
+        return same(given, self._token)
 
     def knows_cookie(self, header: str) -> bool:
         """Whether these cookies have the one that stands for the token."""
         pairs = (pair.strip().partition("=") for pair in header.split(";"))  # whatever else stands among them
-        return any(name == self.cookie_name and _same(value, self.cookie) for name, _, value in pairs)
+        return any(name == self.cookie_name and same(value, self.cookie) for name, _, value in pairs)
 
     def knows_page(self, given: str) -> bool:
         """Whether this is the token that stands in our pages."""
-        return _same(given, self.csrf)
+        return same(given, self.csrf)
 
 
-def _same(given: str, wanted: str) -> bool:
+def own_hosts(port: int) -> frozenset[str]:
+    """How a client on this machine names the server; by another name it was led here."""
+    return frozenset(f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]"))
+
+
+def same(given: str, wanted: str) -> bool:
     """Compared in a time that does not say where they differ."""
     return hmac.compare_digest(given.encode("utf-8", "replace"), wanted.encode())
 

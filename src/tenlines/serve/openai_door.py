@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import hmac
 import re
 from collections.abc import Collection, Mapping
 
-from tenlines.serve.gate import HEADERS, NO_CONTENT, App, Message, Receive, Scope, Send
+from tenlines.serve.gate import HEADERS, NO_CONTENT, App, Message, Receive, Scope, Send, own_hosts, same
 from tenlines.serve.openai_faults import RUN_HEADER, Fault
 
 _NAMES = re.compile(r"[A-Za-z0-9-]+(?:\s*,\s*[A-Za-z0-9-]+)*")
@@ -23,7 +22,7 @@ class Door:
 
     def __init__(self, app: App, key: str, port: int, origins: Collection[str] = ()) -> None:
         self._app, self._key, self._origins = app, key, frozenset(origins)
-        self._hosts = frozenset(f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]"))
+        self._hosts = own_hosts(port)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request in, or say why not."""
@@ -65,8 +64,8 @@ class Door:
 
     def _knows(self, given: str) -> bool:
         scheme, _, key = given.strip().partition(" ")
-        same = hmac.compare_digest(key.strip().encode("utf-8", "replace"), self._key.encode())
-        return scheme.lower() == "bearer" and same
+        is_ours = same(key.strip(), self._key)
+        return scheme.lower() == "bearer" and is_ours
 
     def _headers(self, headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
         origin = headers.get("origin", "")

@@ -46,6 +46,11 @@ def dollars(amount: float) -> str:
     return f"${amount:.2f}" if amount >= 1 else f"${amount:.4f}"
 
 
+def money(amount: float) -> str:
+    """The same to more digits: requests cost parts of a cent."""
+    return dollars(amount) if amount >= 0.01 or amount == 0 else f"${amount:.6f}"
+
+
 def rates(price: Price) -> str:
     """The rates of a price, in a sentence."""
     named = [("in", price.input), ("out", price.output), ("from the cache", price.cache_read)]
