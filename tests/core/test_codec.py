@@ -166,7 +166,9 @@ OF_CHILDREN: tuple[ev.AnyEvent, ...] = (
 OF_ANSWERS = (ev.RunResumed(seq=42, at=2.0, tools=(ev.ToolSpec("give", final=True, read_only=True, answer="object"),)),)
 """And of answers with a schema: a new field of tools."""
 
-ONE_OF_EACH = (*OF_THE_FOURTH_FORMAT, *OF_LETTERS, SURROUNDED, *OF_CHILDREN, *OF_ANSWERS)
+OF_THE_FIFTH_FORMAT = (*OF_THE_FOURTH_FORMAT, *OF_LETTERS, SURROUNDED, *OF_CHILDREN, *OF_ANSWERS)
+SUBMITTED = msgspec.structs.replace(STARTED, seq=43, version="2", queue="default")
+ONE_OF_EACH = (*OF_THE_FIFTH_FORMAT, SUBMITTED)
 
 
 @pytest.mark.parametrize("event", ONE_OF_EACH, ids=lambda event: type(event).__name__)
@@ -220,6 +222,8 @@ def test_the_vectors_of_every_format_keep_loading(schema: int) -> None:
         assert events == OF_THE_THIRD_FORMAT
     elif schema == 4:
         assert events == OF_THE_FOURTH_FORMAT
+    elif schema == 5:
+        assert events == OF_THE_FIFTH_FORMAT
     else:
         assert events == ONE_OF_EACH
 

@@ -18,6 +18,7 @@ SCHEMAS: dict[int, str] = {
     4: "Compaction, what calls spend on their own, and where the beginning of a request changed.",
     5: "What people in other processes say to a run, who, and the number of the letter; the span that surrounds it; "
     "runs that are calls: how they ended, and that they wait for somebody's decision; the tool that takes the answer.",
+    6: "The version of its agent that a run was begun for, and the queue of a fleet that it was handed to.",
 }
 """Version -> what it changed, in one sentence. Vectors of each version are kept in `tests/vectors/events`."""
 
@@ -26,6 +27,7 @@ _UPGRADES: dict[int, Callable[[JsonObject], JsonObject]] = {
     2: lambda event: event,  # only additions
     3: lambda event: event,  # only additions
     4: lambda event: event,  # only additions
+    5: lambda event: event,  # only additions
 }
 """Version -> how its events become events of the next version."""
 

@@ -14,7 +14,7 @@ from tenlines.core.context import Arithmetic, Compaction, Strategy
 from tenlines.core.limits import Counting, Left, Limits, Price, Repeats, Reservation, Retry, Spent
 from tenlines.core.transcript import JsonObject, Message, Outcome, Part, Reply, Usage
 
-SCHEMA = 5
+SCHEMA = 6
 """Version of the event format. `codec.SCHEMAS` says what each version changed."""
 
 Status: TypeAlias = Literal[
@@ -164,6 +164,10 @@ class RunStarted(Event, frozen=True, kw_only=True, tag=True):
     """What of the beginning of its requests is not as it was in the run of its session before it."""
     traceparent: str = ""
     """The span that surrounds it, as W3C Trace Context names it, or ""."""
+    version: str = ""
+    """Which version of the agent it was begun for, or ""."""
+    queue: str = ""
+    """The queue of a fleet that it was handed to (`Agent.submit`). Its workers go on with it; "" for no fleet."""
 
 
 class RunResumed(Event, frozen=True, kw_only=True, tag=True):

@@ -49,7 +49,7 @@ async def drive(parts: Parts) -> RunResult:
     try:
         recorder.open()
         with delivered(parts):
-            while not isinstance(effect := await driver.anext(), Finish):
+            while not isinstance(effect := await driver.anext(), Finish) and not parts.leave(effect):
                 async for happened in driver.perform(effect):
                     recorder.record(happened)
         recorder.end(effect)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 import msgspec
 
 from tenlines.core import events as ev
-from tenlines.core.effects import Finish, RunTools
+from tenlines.core.effects import Effect, Finish, RunTools
 from tenlines.core.events import AnyEvent
 from tenlines.core.machine import Machine
 from tenlines.core.replay import fold
@@ -36,11 +36,17 @@ _log = logging.getLogger("tenlines")
 
 
 Permit: TypeAlias = Callable[[ToolPort, GuardedCall], Verdict]
+Leave: TypeAlias = Callable[[Effect], bool]
 
 
 def _ask(tool: ToolPort, call: GuardedCall) -> Verdict:
     """Where there is no policy: a person decides."""
     return Ask()
+
+
+def _stay(effect: Effect) -> bool:
+    """A run is driven to its end."""
+    return False
 
 
 class Parts(NamedTuple):
@@ -60,6 +66,9 @@ class Parts(NamedTuple):
     """What the policy says of a call that needs leave to run."""
     read: Callable[[str], Any] | None = None
     """Reads the answer, where it has a schema."""
+    leave: Leave = _stay
+    """Whether the driver lets go of the run before it performs an effect. The log stays open, with nothing under way,
+    for whoever takes the run up next."""
 
 
 class Recorder:
@@ -129,9 +138,9 @@ class Recorder:
         """The same for asyncio."""
         await self.parts.journal.acommit(self._run_id)
 
-    def end(self, effect: Finish) -> None:
-        """Record the end, unless it is already in the log."""
-        if not self.is_ended:
+    def end(self, effect: Effect) -> None:
+        """Record the end, unless it is already in the log, or the run is only let go of."""
+        if isinstance(effect, Finish) and not self.is_ended:
             fields = {"status": effect.status, "reason": effect.reason, "answer": effect.answer}
             self.record(Draft(ev.RunEnded, fields))
 

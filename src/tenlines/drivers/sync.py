@@ -53,7 +53,7 @@ def drive(parts: Parts) -> RunResult:
     try:
         recorder.open()
         with delivered(parts):
-            while not isinstance(effect := driver.next(), Finish):
+            while not isinstance(effect := driver.next(), Finish) and not parts.leave(effect):
                 for happened in driver.perform(effect):
                     recorder.record(happened)
         recorder.end(effect)
