@@ -18,7 +18,7 @@ import msgspec
 
 from tenlines.child import Brief, ChildTool, given_up, under
 from tenlines.core import events as ev
-from tenlines.core.children import ID_LENGTH, ID_LETTERS
+from tenlines.core.children import ID_LENGTH, ID_LETTERS, derived_id
 from tenlines.core.context import Compaction, instructed
 from tenlines.core.events import AnyEvent, Settings
 from tenlines.core.history import mend
@@ -35,20 +35,22 @@ from tenlines.drivers.decisions import Decision
 from tenlines.drivers.delivery import hearing
 from tenlines.drivers.drafts import Draft
 from tenlines.drivers.letters import draft_of, waiting
-from tenlines.drivers.recorder import Parts, machine_of
+from tenlines.drivers.recorder import Parts, Recorder, machine_of
 from tenlines.drivers.threads import in_thread
-from tenlines.errors import ConfigError, stopped
+from tenlines.errors import ConfigError, JournalConflict, stopped
 from tenlines.journal import open_journal
 from tenlines.journal.owner import new_owner
 from tenlines.models.resolve import resolve
-from tenlines.past import Past, needs_counting, whole_result
+from tenlines.past import Past, follow, needs_counting, whole_result
 from tenlines.ports import (
     CallContext,
     Clock,
     Delta,
+    Engine,
     Journal,
     Model,
     Observer,
+    Order,
     Policy,
     SystemClock,
     ToolPort,
@@ -63,6 +65,9 @@ from tenlines.trace.ambient import surrounding
 from tenlines.wire.plain import read_history, read_messages
 
 History: TypeAlias = Iterable[Message | Mapping[str, Any]]
+
+
+Asking: TypeAlias = Callable[[Model], Model]
 
 
 class Agent:
@@ -87,6 +92,8 @@ class Agent:
         output: The type of the answer: anything that pydantic takes for one, or a JSON Schema as a dict. Then words end
             no run: the model gives its answer by the tool `finish`, and `result.output` is the value.
         clock: Where the time comes from.
+        version: Which version of the agent this is. It stands in the log of each run, and a worker of a fleet goes on
+            only with runs of the versions that it has.
 
     Raises:
         ConfigError: Something does not fit; the message says what and how to mend it.
@@ -108,13 +115,14 @@ class Agent:
         read_results: bool | None = None,
         output: Any = None,
         clock: Clock | None = None,
+        version: str = "",
     ) -> None:
         self.model: Model = resolve(model)
         self._finish = None if output is None else finish(output)
         self._given = listed_things(tools)
         self._sources: list[ToolSource] = list(filter(is_source, self._given))
         self._read_tools()
-        self.instructions, self.name = instructions, name
+        self.instructions, self.name, self.version = instructions, name, version
         self.settings = _settings(settings or Settings(), limits, compaction, read_results)
         if self.settings.read_results and READ_RESULT in self.tools:
             raise ConfigError(f"a tool is called {READ_RESULT}, as the built-in one is: give yours another name")
@@ -269,12 +277,105 @@ class Agent:
             self, brief, limits=limits, parallel=parallel, final=final, history=history, timeout_s=timeout_s
         )
 
-    def _recording_in(self, journal: Journal) -> Agent:
-        """The same agent with another journal, for its own runs and those under them."""
+    _asking: Asking | None = None
+
+    def _recording_in(self, journal: Journal, asking: Asking | None = None) -> Agent:
+        """The same agent with another journal, for its own runs and those under them.
+
+        Args:
+            asking: What stands between them and their models.
+        """
         same = copy(self)
         same._journal = journal
+        if asking is not None:
+            same._asking, same.model = asking, asking(self.model)
         same.tools = {name: under(one, same) for name, one in self.tools.items()}
         return same
+
+    # --- runs of a fleet ----------------------------------------------------------------------------
+
+    async def submit(
+        self,
+        task: str | Sequence[Part] | None,
+        to: Engine,
+        *,
+        messages: History = (),
+        limits: Limits | None = None,
+        queue: str = "default",
+        priority: int = 3,
+        key: str | None = None,
+        delay_s: float = 0.0,
+    ) -> str:
+        """Hand a task to the workers of a fleet (`tenlines worker`), and wait for nothing.
+
+        The run is in the journal at once: it can be shown, cancelled and told something before anybody works on it.
+        `wait` waits for its end.
+
+        Args:
+            to: The engine of the fleet (`tenlines.fleet.Temporal`). The journal of this agent has to be that of the
+                fleet.
+            queue: Where it waits.
+            priority: From 1, the soonest, to 5.
+            key: An id of the task for whoever submits it. The same key again is the same run.
+            delay_s: Seconds before it may be begun.
+
+        Returns:
+            The id of the run.
+
+        Raises:
+            ConfigError: The key was used for another task, or something does not fit.
+            EngineError: The engine cannot be reached. Nothing was submitted.
+            JournalError: The journal cannot be written. Nothing was submitted.
+        """
+        run_id = new_run_id() if key is None else derived_id(f"{self.name} {key}")
+        order = Order(run_id, self.name, self.version, queue, priority, delay_s)
+        order.check()
+        place = {"run_id": run_id, "queue": queue, "owner": ""}
+        begun = await in_thread(partial(self._begin, task, messages, limits, None, place=place))
+        await to.start(order)  # first: an order without a run is forgotten, a run without an order would be
+        try:
+            await Recorder(begun._replace(observers=())).aclaim()
+        except JournalConflict:
+            await in_thread(partial(self._check_same, run_id, key, begun))
+        return run_id
+
+    def submit_sync(self, task: str | Sequence[Part] | None, to: Engine, **options: Any) -> str:
+        """The same as `submit`, for programs without an event loop."""
+        return asyncio.run(self.submit(task, to, **options))
+
+    async def wait(self, run_id: str, *, raise_on_stop: bool = True) -> RunResult:
+        """Wait until a run that others work on ends, or waits for people.
+
+        Raises:
+            RunNotFound: The journal has no such run.
+            RunStopped: As in `run`.
+        """
+        async for _ in self.watch(run_id):
+            pass
+        machine, tools = await in_thread(partial(self._reopened, run_id))
+        result, read = machine.result(), reader_of(tools)
+        if result.answer is not None and read is not None:
+            result = msgspec.structs.replace(result, output=read(result.answer))
+        return outcome(result, raise_on_stop)
+
+    def watch(self, run_id: str) -> AsyncIterator[AnyEvent]:
+        """The events of a run that others work on, those that are there and those that come, until it ends or waits for
+        people.
+
+        Raises:
+            RunNotFound: The journal has no such run.
+        """
+        return follow(self.journal, run_id, self.clock)
+
+    def _check_same(self, run_id: str, key: str | None, parts: Parts) -> None:
+        """Raise, unless the run that is there was begun for the same."""
+        there, wanted = machine_of(self.journal, run_id).state.start, parts.machine.state.start
+        assert there is not None
+        assert wanted is not None
+        if there.messages != wanted.messages:
+            raise ConfigError(
+                f"key {key!r} was used for another task, which is run {run_id}: give this one a key of its own"
+            )
 
     # --- people -------------------------------------------------------------------------------------
 
@@ -417,6 +518,7 @@ class Agent:
             "counting": prior.counting,
             "changed": "" if before is None else _change(before, self.model.name, history.messages, specs),
             "traceparent": surrounding(),
+            "version": self.version,
             **place,
         }
         parts = self._parts(machine, run_id, control, (Draft(ev.RunStarted, start),), tools)

@@ -209,7 +209,7 @@ class ChildTool:
         """
         if self._caller is None:
             raise ConfigError(f"{self.spec.name} is a tool for an agent: give it to one, as in Agent(model, [it])")
-        agent = self._agent._recording_in(self._caller.journal)
+        agent = self._agent._recording_in(self._caller.journal, self._caller._asking)
         watching = (one for one in self._caller.observers if hasattr(one, "for_run") and one not in agent.observers)
         agent.observers = (*agent.observers, *watching)
         return agent

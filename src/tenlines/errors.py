@@ -16,6 +16,7 @@ TenlinesError                  never raised itself
 │   │   ├── ContextTooLong
 │   │   └── ProtocolRejected   a request that breaks a rule of the provider's format
 │   ├── ConnectionFailed       no answer, or it broke off
+│   ├── EngineError            the engine of a fleet cannot be reached, or refuses
 │   ├── OutOfMoves             a scripted model has no more replies
 │   └── MalformedReply         what came back could not be decoded
 ├── JournalError               the journal could not be read or written
@@ -61,6 +62,7 @@ __all__ = [
     "ContextTooLong",
     "DeadlinePassed",
     "EmptyReply",
+    "EngineError",
     "FlowError",
     "InternalError",
     "InvalidEvent",
@@ -222,6 +224,12 @@ class ProtocolRejected(ProviderError):
 
 class ConnectionFailed(RemoteError):
     """No answer came, or it broke off. Nothing of a broken answer is used."""
+
+    is_retryable = True
+
+
+class EngineError(RemoteError):
+    """The engine of a fleet cannot be reached, or refuses. Nothing is lost: what was begun is in the journal."""
 
     is_retryable = True
 

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import msgspec
 
 from tenlines.core.changes import estimate_tools
 from tenlines.core.context import Compaction
-from tenlines.core.events import CallReturned, RunStarted, Settings, ToolSpec
+from tenlines.core.events import AnyEvent, CallReturned, RunStarted, Settings, ToolSpec
 from tenlines.core.limits import Counting
 from tenlines.core.machine import Machine
+from tenlines.core.result import pending_calls
+from tenlines.core.state import Phase
 from tenlines.core.transcript import Message, estimate_tokens, text_of
 from tenlines.counting import first_count
 from tenlines.drivers.recorder import machine_of
+from tenlines.drivers.threads import in_thread
 from tenlines.errors import JournalError
-from tenlines.ports import Journal
+from tenlines.ports import Clock, Journal
 from tenlines.prices import price_of, window_of
 
 LOOKED_AT = 64
@@ -131,3 +135,33 @@ def _in_session(journal: Journal, session: str, run_id: str, place: tuple[int, i
     except JournalError:
         return None
     return None
+
+
+FIRST_LOOK_S, LONGEST_LOOK_S = 0.05, 1.0
+"""Seconds between two looks at a run that others work on: short where much happens, longer where nothing does."""
+
+
+async def follow(journal: Journal, run_id: str, clock: Clock) -> AsyncIterator[AnyEvent]:
+    """The events of a run, those that are there and those that come, until nobody works on it any more: it has ended,
+    or people have to decide first."""
+    machine, pause = Machine(), FIRST_LOOK_S
+    while True:
+        for event in await in_thread(partial(_since, journal, run_id, machine.state.seq + 1)):
+            machine.apply(event)
+            pause = FIRST_LOOK_S
+            yield event
+        if machine.state.phase is Phase.ENDED and not _is_decided(machine):
+            return
+        await clock.sleep(pause)
+        pause = min(LONGEST_LOOK_S, 1.5 * pause)
+
+
+def _since(journal: Journal, run_id: str, seq: int) -> list[AnyEvent]:
+    return list(journal.read(run_id, seq))
+
+
+def _is_decided(machine: Machine) -> bool:
+    """Whether a run that paused for people is about to go on: they have said all that it waits for."""
+    state = machine.state
+    is_paused = state.exchange is not None and state.ended is not None and state.ended.status == "awaiting_approval"
+    return is_paused and not pending_calls(state) and not machine.result().paused

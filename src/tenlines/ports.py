@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
@@ -483,9 +483,17 @@ class Letter(msgspec.Struct, frozen=True):
     what: Saying | Stopping
 
 
+class News(NamedTuple):
+    """Something is new about a run that nobody works on."""
+
+    run_id: str
+    mark: int
+    """Grows with whatever is new."""
+
+
 @runtime_checkable
 class Mailbox(Protocol):
-    """What a journal also has where other processes can reach its runs. Both methods raise `JournalError` when the
+    """What a journal also has where other processes can reach its runs. All methods raise `JournalError` when the
     store fails."""
 
     def post(self, run_id: str, what: Saying | Stopping, *, at: float, above: int = 0) -> Letter:
@@ -501,6 +509,11 @@ class Mailbox(Protocol):
 
     def letters(self, above: Mapping[str, int]) -> list[Letter]:
         """The letters of these runs whose numbers are above what is stated for each, in order."""
+        ...
+
+    def news(self, since: float) -> list[News]:
+        """The runs that wait for people, of which something was decided, or to which something was said, at the Unix
+        time `since` or later."""
         ...
 
 
@@ -550,4 +563,132 @@ class Observer(Protocol):
 
     def on_event(self, event: AnyEvent) -> None:
         """An event, after it was recorded."""
+        ...
+
+
+# --- the engine of a fleet ------------------------------------------------------------------------------
+
+
+class Lane(NamedTuple):
+    """Where runs of one version of one agent wait for a worker that has it."""
+
+    queue: str
+    agent: str
+    version: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.queue}/{self.agent}" + f"@{self.version}" * bool(self.version)
+
+
+class Order(msgspec.Struct, frozen=True):
+    """A run that is to be worked on, as an engine knows it. What a model is sent is in the journal alone."""
+
+    run_id: str
+    agent: str
+    version: str = ""
+    queue: str = "default"
+    priority: int = 3
+    """From 1, the soonest, to 5."""
+    delay_s: float = 0.0
+    """Seconds before it may be begun."""
+    again: bool = False
+    """Go on with a run that has ended without an answer."""
+    limits: Limits | None = None
+    """The limits that hold from now on; None for those that it has."""
+
+    @property
+    def lane(self) -> Lane:
+        """Where it waits."""
+        return Lane(self.queue, self.agent, self.version)
+
+    def check(self) -> None:
+        """Raise where it cannot be followed.
+
+        Raises:
+            ConfigError: The message says what does not fit.
+        """
+        if not self.queue.strip() or "/" in self.queue:
+            raise ConfigError(f"{self.queue!r} is no name of a queue: give it one, without /")
+        if self.priority not in range(1, 6):
+            raise ConfigError(f"the priority is {self.priority}: it goes from 1, the soonest, to 5")
+        if not 0.0 <= self.delay_s < float("inf"):
+            raise ConfigError(f"the delay is {self.delay_s} s: give it in seconds, from 0 on")
+
+
+class Timetable(msgspec.Struct, frozen=True):
+    """When a schedule is due, as an engine knows it. What is then to be done stands in the code of the workers."""
+
+    name: str
+    cron: tuple[str, ...]
+    """Each as in `crontab`: minute, hour, day of the month, month, day of the week."""
+    lane: Lane
+    """Whose workers begin its runs."""
+    time_zone: str = "UTC"
+
+
+class Handback(msgspec.Struct, frozen=True):
+    """Why a worker lets go of a run."""
+
+    why: Literal["ended", "paused", "asleep", "left", "absent", "taken"]
+    """`paused`: people have to decide. `asleep`: nothing is to be done before `until`. `left`: another worker may go on
+    at once. `absent`: the journal has no such run (yet). `taken`: somebody else took it over."""
+    status: str = ""
+    """How it ended."""
+    until: float | None = None
+    """Unix time at which it is to be looked at again, whatever happens before."""
+
+
+Beat: TypeAlias = Callable[[int], None]
+"""Called again and again while a worker is alive and at work on a run, with the steps that the run has made."""
+
+
+class Crew(Protocol):
+    """What an engine calls in a worker."""
+
+    async def advance(self, order: Order, beat: Beat) -> Handback:
+        """Go on with a run until it ends, pauses, sleeps or is let go of.
+
+        Raises:
+            TenlinesError: It cannot be gone on with at the moment.
+        """
+        ...
+
+    async def set_aside(self, order: Order, reason: str) -> None:
+        """End a run that costs too many workers their lives."""
+        ...
+
+    async def submit_due(self, schedule: str, due: str) -> str:
+        """Submit the run of a schedule. Safe to repeat for the same time `due`. Returns the run's id."""
+        ...
+
+
+class Engine(Protocol):
+    """Has the runs of a fleet worked on: it queues them, hands each to one worker, and to another where that one dies.
+
+    All methods raise `EngineError` where the engine cannot be reached.
+    """
+
+    async def start(self, order: Order) -> bool:
+        """See to it that a run is worked on. Safe to repeat; False where it is known already."""
+        ...
+
+    async def wake(self, run_id: str, mark: int) -> bool:
+        """Something was said to a run, or decided about it. False where the engine has no such run.
+
+        Args:
+            mark: Grows with whatever is new, so that no news is taken for newer than it is.
+        """
+        ...
+
+    async def plan(self, timetables: Sequence[Timetable]) -> None:
+        """See to it that schedules are kept. One that is known by its name is replaced."""
+        ...
+
+    async def workers(self, lane: Lane) -> int:
+        """How many workers take runs from a lane."""
+        ...
+
+    async def work(self, crew: Crew, lanes: Mapping[Lane, int], leaving: Awaitable[object]) -> None:
+        """Have `crew` work on what waits in these lanes, on so many runs of each at once, until `leaving` is over; then
+        begin nothing more, and come back when all that was begun is handed back."""
         ...

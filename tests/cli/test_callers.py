@@ -11,10 +11,11 @@ import pytest
 from shopping import events_of
 
 from tenlines import Agent, Reply, ToolCall
-from tenlines.cli.callers import caller_of, is_waited_for, outermost, undecided
+from tenlines.cli.callers import is_waited_for, undecided
 from tenlines.core import events as ev
 from tenlines.core.children import child_id
 from tenlines.core.result import paused_calls
+from tenlines.drivers.callers import caller_of, outermost
 from tenlines.drivers.recorder import machine_of
 from tenlines.journal import open_journal
 from tenlines.tools.load import load_tools

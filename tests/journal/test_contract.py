@@ -470,3 +470,17 @@ def test_whatever_stands_in_an_event_its_row_gives_it_back(value: dict[str, Any]
         row, blobs = rows.row_of("r1", event)
         assert codec.encode(rows.event_of(row, blobs)) == codec.encode(event)
         assert len(row.body) <= max(len(codec.encode(event)), rows.LARGE_EVENT)
+
+
+def test_news_are_of_runs_that_wait_and_of_what_came_since(store: Store, mailbox: Any) -> None:
+    journal = store.open()
+    for run_id in ("waits", "told", "old"):
+        put(journal, run_id, start(run_id), ev.RunEnded(seq=1, at=2.0, status="awaiting_approval"))
+    assert {one.run_id for one in mailbox.news(2.0)} == {"waits", "told", "old"}
+    assert mailbox.news(2.5) == []
+    mailbox.post("told", Saying("hello"), at=3.0)
+    mailbox.post("r1", Saying("hello"), at=3.0)  # which is open: who works on it hears
+    marks = {one.run_id: one.mark for one in mailbox.news(0.0)}
+    assert mailbox.news(2.5) == [("told", marks["old"] + 1)]
+    put(journal, "waits", ev.RunResumed(seq=2, at=4.0))
+    assert {one.run_id for one in mailbox.news(0.0)} == {"told", "old"}

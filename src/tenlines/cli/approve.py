@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from tenlines.cli import options as opt
-from tenlines.cli.callers import outermost
+from tenlines.drivers.callers import outermost
 from tenlines.errors import ApprovalRefused, ConfigError
 
 if TYPE_CHECKING:

@@ -12,33 +12,10 @@ if TYPE_CHECKING:
     from tenlines.ports import Journal
 
 
-def caller_of(store: Journal, run_id: str) -> str:
-    """The run that takes this one up, since this one is a call of it; "" where there is none."""
-    from tenlines.core.children import child_id
-    from tenlines.core.events import RunStarted
-
-    start = next(iter(store.read(run_id)), None)
-    parent = start.parent if isinstance(start, RunStarted) else ""
-    if not parent or child_id(parent) != run_id:
-        return ""  # a run under a call of which it may be one of several
-    caller = parent.rsplit(":", 2)[0]
-    try:
-        next(iter(store.read(caller)), None)
-    except RunNotFound:
-        return ""
-    return caller
-
-
-def outermost(store: Journal, run_id: str) -> str:
-    """The run that is to be resumed, so that this one goes on."""
-    while caller := caller_of(store, run_id):
-        run_id = caller
-    return run_id
-
-
 def is_waited_for(store: Journal, run_id: str) -> str:
     """The run that takes this one up when it is taken up itself; "" where none will, as it has ended."""
     from tenlines.core.state import Phase
+    from tenlines.drivers.callers import caller_of
     from tenlines.drivers.recorder import machine_of
 
     caller = caller_of(store, run_id)

@@ -348,7 +348,7 @@ def find_run(journal: Journal, typed: str) -> str:
     Raises:
         RunNotFound: There is none, or there are several; the message lists some.
     """
-    from tenlines.cli.callers import outermost
+    from tenlines.drivers.callers import outermost
 
     typed = typed.strip()
     if typed == "last":

@@ -113,8 +113,8 @@ def _write_caller(one: Caller, journal: str | None) -> None:
 
 def _write(store: Journal, found: list[tuple[str, tuple[PendingCall, ...]]], journal: str | None) -> None:
     from tenlines.cli import waiting
-    from tenlines.cli.callers import caller_of
     from tenlines.cli.screen import console_for
+    from tenlines.drivers.callers import caller_of
     from tenlines.ports import SystemClock
     from tenlines.trace.text import clean
 

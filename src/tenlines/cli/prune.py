@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_args
 import typer
 
 from tenlines.cli import options as opt
-from tenlines.cli.callers import caller_of
+from tenlines.drivers.callers import caller_of
 from tenlines.errors import ConfigError, JournalError
 
 if TYPE_CHECKING:

@@ -50,8 +50,8 @@ def send(store: Journal, run_id: str, what: Saying | Stopping) -> Sent:
 
 
 def _seen(store: Journal, letter: Letter) -> Sent:
-    from tenlines.cli.callers import outermost
     from tenlines.cli.owners import is_gone
+    from tenlines.drivers.callers import outermost
     from tenlines.drivers.recorder import machine_of
 
     state, caller = machine_of(store, letter.run_id).state, outermost(store, letter.run_id)

@@ -137,8 +137,8 @@ def _moves(journal: str | None, story: Story) -> Sequence[tuple[str, str]]:
 
 def _resume_command(store: Journal, journal: str | None, run_id: str) -> str:
     """What goes on with a run; of one that is a call of another, with that."""
-    from tenlines.cli.callers import outermost
     from tenlines.cli.moves import command
+    from tenlines.drivers.callers import outermost
 
     return command("resume", [outermost(store, run_id)], journal)
 

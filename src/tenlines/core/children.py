@@ -38,7 +38,12 @@ def child_id(key: str) -> str:
     Args:
         key: The key of the call, `RUN:STEP:POSITION`.
     """
-    number = int.from_bytes(hashlib.blake2b(key.encode(), digest_size=16).digest())
+    return derived_id(key)
+
+
+def derived_id(text: str) -> str:
+    """An id for a run that follows from a text."""
+    number = int.from_bytes(hashlib.blake2b(text.encode(), digest_size=16).digest())
     letters = []
     for _ in range(ID_LENGTH):
         number, index = divmod(number, len(ID_LETTERS))

@@ -23,7 +23,7 @@ from tenlines.journal.postgres_link import Connection, Link, PostgresError, in_a
 from tenlines.journal.rows import Blobs, Row, check_blob, contiguous, event_of
 from tenlines.journal.summary import expected_events, summary_of
 from tenlines.journal.writer import Batch, WrittenInGroups, conflict_of
-from tenlines.ports import Letter, RunSummary, Saying, Stopping
+from tenlines.ports import Letter, News, RunSummary, Saying, Stopping
 
 MOST_BYTES = 16 * 1024 * 1024
 """Of text in one statement; one batch may be larger."""
@@ -256,6 +256,10 @@ class PostgresJournal(WrittenInGroups):
     def letters(self, above: Mapping[str, int]) -> list[Letter]:
         """The letters of these runs whose numbers are above what is stated for each, in order."""
         return letters_of(self._ask(mailbox.LETTERS, (list(above), list(above.values()))))
+
+    def news(self, since: float) -> list[News]:
+        """The runs that wait for people, about which something is new since then."""
+        return [News(*row) for row in self._ask(mailbox.NEWS, (since,))]
 
     def _not_found(self, run_id: str) -> RunNotFound:
         return RunNotFound(f"there is no run {run_id!r} in {self._link.label}; `tenlines runs` lists them")

@@ -26,6 +26,13 @@ JOIN tenlines_letters l ON l.run_id = w.run_id AND l.number > w.above
 ORDER BY l.run_id, l.number
 """
 """The letters of runs, each above what is stated for it."""
+NEWS = """
+SELECT r.run_id, r.events + coalesce(max(l.number), 0)
+FROM tenlines_runs r LEFT JOIN tenlines_letters l ON l.run_id = r.run_id
+WHERE r.status = 'awaiting_approval' GROUP BY r.number
+HAVING greatest(r.last_at, max(l.at)) >= %s
+"""
+"""The runs that wait, about which something is new since a time, and a number that grows with what is new."""
 
 
 def post(connection: Connection[tuple[Any, ...]], run_id: str, body: str, at: float, above: int) -> int | None:

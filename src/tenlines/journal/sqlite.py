@@ -20,7 +20,7 @@ from tenlines.journal.sqlite_errors import is_locked
 from tenlines.journal.sqlite_file import Durability, SqliteFile
 from tenlines.journal.summary import expected_events
 from tenlines.journal.writer import Batch, WrittenInGroups
-from tenlines.ports import Letter, RunSummary, Saying, Stopping
+from tenlines.ports import Letter, News, RunSummary, Saying, Stopping
 
 _AT_ONCE = 1000
 """Events that are fetched with one statement, so that a long run is never held as a whole."""
@@ -100,6 +100,11 @@ class SqliteJournal(WrittenInGroups):
         """The letters of these runs whose numbers are above what is stated for each, in order."""
         with self._file.errors("read"), self._file.reader() as connection:
             return letters_of(mailbox.letters(connection, above))
+
+    def news(self, since: float) -> list[News]:
+        """The runs that wait for people, about which something is new since then."""
+        with self._file.errors("read"), self._file.reader() as connection:
+            return [News(*row) for row in mailbox.news(connection, since)]
 
     def check(self, *, deep: bool = True, watch: Watch = unwatched) -> Iterator[Finding]:
         """Look for damage. Nothing is changed, and nothing is raised for what is found.

@@ -19,6 +19,12 @@ SELECT l.run_id, l.number, l.at, l.body FROM json_each(?) w
 JOIN letters l ON l.run_id = w.key AND l.number > w.value
 ORDER BY l.run_id, l.number
 """
+_NEWS = """
+SELECT run_id, events + letters FROM (
+    SELECT r.run_id, r.events, r.last_at, coalesce(max(l.number), 0) AS letters, coalesce(max(l.at), 0) AS letter_at
+    FROM runs r LEFT JOIN letters l ON l.run_id = r.run_id WHERE r.status = 'awaiting_approval' GROUP BY r.run_id
+) WHERE max(last_at, letter_at) >= ?
+"""
 
 
 def post(connection: sqlite3.Connection, run_id: str, body: str, at: float, above: int) -> int | None:
@@ -31,3 +37,8 @@ def post(connection: sqlite3.Connection, run_id: str, body: str, at: float, abov
 def letters(connection: sqlite3.Connection, above: Mapping[str, int]) -> Sequence[tuple[Any, ...]]:
     """The rows of the letters of these runs above what is stated for each."""
     return connection.execute(_LETTERS, (msgspec.json.encode(above).decode(),)).fetchall()
+
+
+def news(connection: sqlite3.Connection, since: float) -> Sequence[tuple[Any, ...]]:
+    """The runs that wait, about which something is new since then, and a number that grows with what is new."""
+    return connection.execute(_NEWS, (since,)).fetchall()
