@@ -672,12 +672,9 @@ class Engine(Protocol):
         """See to it that a run is worked on. Safe to repeat; False where it is known already."""
         ...
 
-    async def wake(self, run_id: str, mark: int) -> bool:
-        """Something was said to a run, or decided about it. False where the engine has no such run.
-
-        Args:
-            mark: Grows with whatever is new, so that no news is taken for newer than it is.
-        """
+    async def wake(self, run_id: str, news: News) -> bool:
+        """Something was said to a run, or decided about it or a run under its calls. False where the engine has no such
+        run. News that it has had already are no news to it."""
         ...
 
     async def plan(self, timetables: Sequence[Timetable]) -> None:

@@ -1,0 +1,167 @@
+"""What a worker does with one run: takes it up from the journal, drives it as far as it goes, and lets go of it.
+
+Whatever the engine is. What is true of the run is what the journal says: an engine that hands the same run to two
+workers at once makes the second the owner, and the first is refused at its next commit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+
+from tenlines.agent import Agent
+from tenlines.core.effects import CallModel, Effect, Sleep
+from tenlines.core.result import paused_calls, pending_calls
+from tenlines.core.state import Phase, State
+from tenlines.drivers import aio
+from tenlines.drivers.letters import waiting
+from tenlines.drivers.recorder import Parts, machine_of
+from tenlines.drivers.threads import in_thread
+from tenlines.errors import JournalError, RunNotFound
+from tenlines.ports import Beat, Clock, Handback, Journal, Order
+
+BEAT_S = 1.0
+"""How often a worker shows that it is alive and at work."""
+SHORT_S = 10.0
+"""A run that sleeps for no longer than this is kept."""
+STRETCH_S = 300.0
+"""After so long, a run that goes on and on is handed back at the next step, so that others have their turn."""
+ARRIVAL_S = 2.0
+"""How long a run is waited for whose order was there before it."""
+_LOOKS = 8
+
+
+class Stretch:
+    """How far one run is driven at a time.
+
+    Attributes:
+        asleep_until: Set where it was let go of because nothing is to be done for long.
+    """
+
+    def __init__(self, clock: Clock, is_leaving: Callable[[], bool], longest_s: float = STRETCH_S) -> None:
+        self._clock, self._is_leaving = clock, is_leaving
+        self._until = clock.now() + longest_s
+        self.asleep_until: float | None = None
+
+    def is_over(self, effect: Effect) -> bool:
+        """Whether the run is let go of before this effect."""
+        now = self._clock.now()
+        if isinstance(effect, Sleep) and effect.until - now > SHORT_S:
+            self.asleep_until = effect.until
+            return True
+        return self._is_leaving() or (now > self._until and isinstance(effect, CallModel))
+
+
+async def advance(agent: Agent, order: Order, beat: Beat, stretch: Stretch) -> Handback:
+    """Go on with a run until it ends, pauses, or its stretch is over.
+
+    Raises:
+        JournalError: The journal cannot be read or written.
+        ConfigError: The agent cannot be had as it is (its tools, its model).
+    """
+    opened = await _opened(agent, order)
+    if isinstance(opened, Handback):
+        return opened
+    parts = opened._replace(leave=stretch.is_over)
+    state = parts.machine.state
+    async with beating(beat, lambda: state.account.steps):
+        result = await aio.drive(parts)
+    if result.status == "journal_error":
+        return await in_thread(partial(_lost, parts, result.reason))
+    if state.phase is Phase.ENDED:
+        return standing(parts.journal, state, agent.clock.now())
+    if stretch.asleep_until is not None:
+        return Handback("asleep", until=stretch.asleep_until)
+    return Handback("left")
+
+
+@asynccontextmanager
+async def beating(beat: Beat, steps: Callable[[], int]) -> AsyncIterator[None]:
+    """Show again and again that somebody is at work."""
+
+    async def go_on() -> None:
+        while True:
+            beat(steps())
+            await asyncio.sleep(BEAT_S)
+
+    task = asyncio.get_running_loop().create_task(go_on())
+    try:
+        yield
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+async def set_aside(agent: Agent, run_id: str, reason: str) -> None:
+    """End a run without going on with it. Calls that were under way get their truthful results."""
+    parts = await in_thread(partial(agent._stopping, run_id, None, reason))
+    if parts is not None:
+        result = await aio.drive(parts)
+        if result.status == "journal_error":
+            raise JournalError(result.reason)
+
+
+async def _opened(agent: Agent, order: Order) -> Parts | Handback:
+    """The run as it is taken up, or why it is not. One that is not there yet is waited for a moment."""
+    for look in range(_LOOKS):
+        with suppress(RunNotFound):
+            return await in_thread(partial(_take_up, agent, order))
+        await agent.clock.sleep(ARRIVAL_S * 2**look / 2**_LOOKS)
+    return Handback("absent")
+
+
+def _take_up(agent: Agent, order: Order) -> Parts | Handback:
+    parts = agent._reopen(order.run_id, order.limits if order.again else None, None, None)
+    state = parts.machine.state
+    if state.phase is not Phase.ENDED:
+        return parts
+    stands = standing(parts.journal, state, agent.clock.now())
+    is_wanted = order.again and stands.status != "answered"
+    return parts if is_wanted or stands.why == "left" else stands
+
+
+def standing(journal: Journal, state: State, now: float) -> Handback:
+    """How a run stands that has ended, perhaps only for the time being: `left` where there is something to go on with.
+
+    Raises:
+        JournalError: Its letters cannot be read.
+    """
+    assert state.ended is not None
+    if state.ended.status != "awaiting_approval" or state.exchange is None:
+        return Handback("ended", state.ended.status)
+    expiries = [one.expires_at for one in pending_calls(state) if one.expires_at is not None]
+    if is_news(journal, state) or any(at <= now for at in expiries):
+        return Handback("left", state.ended.status)
+    return Handback("paused", state.ended.status, min(expiries, default=None))
+
+
+def is_news(journal: Journal, state: State) -> bool:
+    """Whether something was decided or said since a run paused: about it, or about a run under its calls."""
+    under = {one.run_id for paused in paused_calls(state) for one in paused.waiting}
+    if _was_heard_of(journal, state):
+        return True
+    return any(_was_heard_of(journal, machine_of(journal, run_id).state) for run_id in under)
+
+
+def _was_heard_of(journal: Journal, state: State) -> bool:
+    assert state.start is not None
+    is_decided = state.ended is not None and state.seq > state.ended.seq
+    return is_decided or bool(waiting(journal, state.start.run_id, state.mail))
+
+
+def _lost(parts: Parts, reason: str) -> Handback:
+    """What became of a run whose journal failed: somebody else has it, or nobody knows.
+
+    Raises:
+        JournalError: Nobody took it over: the journal is at fault.
+    """
+    ours = parts.opening[0].fields["owner"]
+    theirs = ""
+    for event in parts.journal.read(parts.run_id):
+        theirs = getattr(event, "owner", "") or theirs
+    if theirs != ours:
+        return Handback("taken")
+    raise JournalError(reason)

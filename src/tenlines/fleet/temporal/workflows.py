@@ -1,0 +1,152 @@
+"""What Temporal remembers of a run: that it is to be worked on, by whom it was lost, until when it sleeps.
+
+Nothing that a model is sent, and nothing that it said: that is in the journal. A history is a dozen events for each
+time that a run is handed back. Changing the order of commands here breaks workflows that are under way: that needs
+`workflow.patched`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from datetime import timedelta
+from typing import Any
+
+from temporalio import workflow
+from temporalio.common import RetryPolicy
+from temporalio.exceptions import ActivityError, TimeoutError
+
+RUN, SCHEDULE, WAKE = "tenlines.run", "tenlines.schedule", "wake"
+ADVANCE, SET_ASIDE, SUBMIT_DUE = "tenlines.advance", "tenlines.set_aside", "tenlines.submit_due"
+
+LONGEST = timedelta(days=7)
+"""For one turn of one worker: no run is kept so long, but one call of a tool may take its time."""
+FEW_STEPS = 10
+"""Workers that die while a run makes so few steps count as lost to it."""
+ABSENT_FOR = timedelta(minutes=10)
+"""How long an order is kept whose run is not in the journal: whoever submitted it died in between."""
+LOOK_AGAIN = timedelta(hours=1)
+"""A run that waits for people is looked at so often, should news of it have gone astray."""
+FIRST_PAUSE, LONGEST_PAUSE = timedelta(seconds=1), timedelta(minutes=1)
+"""Between two attempts where a worker could not go on with a run: each is twice the one before."""
+
+_ONCE = RetryPolicy(maximum_attempts=1)
+_ON_AND_ON = RetryPolicy(maximum_interval=LONGEST_PAUSE)
+Payload = dict[str, Any]
+
+
+@workflow.defn(name=RUN, sandboxed=False)
+class RunWorkflow:
+    """One run, from the order to its end.
+
+    Args:
+        order: As `ports.Order`.
+        care: `heartbeat_s`: silence after which a worker counts as dead. `tries`: how many may die under the run.
+    """
+
+    def __init__(self) -> None:
+        self._news: dict[str, int] = {}
+        self._heard = 0  # news that were news
+        self._lost: list[int] = []  # steps that the run had made when a worker died
+        self._failures = 0  # in a row
+
+    @workflow.run
+    async def run(self, order: Payload, care: Payload) -> str:
+        began, is_first = workflow.now(), True
+        while True:
+            heard = self._heard
+            try:
+                back = await self._advance(order if is_first else {**order, "again": False}, care)
+            except ActivityError as error:
+                if self._is_poison(error, care):
+                    return await self._set_aside(order, care)
+                continue_in = self._pause(error)
+                if continue_in:
+                    await self._sleep(heard, continue_in)
+                continue
+            self._failures, is_first = 0, False
+            why = back["why"]
+            if why in ("ended", "taken"):
+                return str(back["status"] or why)
+            if why == "absent":
+                if workflow.now() - began > ABSENT_FOR + timedelta(seconds=order["delay_s"]):
+                    return why
+                await workflow.sleep(FIRST_PAUSE * 5)
+            elif why != "left":
+                await self._sleep(heard, _until(back))
+            if workflow.info().is_continue_as_new_suggested():
+                workflow.continue_as_new(args=[{**order, "again": False, "delay_s": 0.0}, care])
+
+    @workflow.signal(name=WAKE)
+    def wake(self, about: str, mark: int) -> None:
+        """Something is new about the run, or about one under its calls."""
+        if self._news.get(about, -1) < mark:
+            self._news[about] = mark
+            self._heard += 1
+
+    async def _advance(self, order: Payload, care: Payload) -> Payload:
+        back: Payload = await workflow.execute_activity(
+            ADVANCE,
+            order,
+            start_to_close_timeout=LONGEST,
+            heartbeat_timeout=timedelta(seconds=care["heartbeat_s"]),
+            retry_policy=_ONCE,
+        )
+        return back
+
+    async def _sleep(self, heard: int, longest: timedelta) -> None:
+        """Until something is new, or the time is over."""
+        if longest > timedelta(0):
+            with suppress(asyncio.TimeoutError):
+                await workflow.wait_condition(lambda: self._heard > heard, timeout=longest)
+
+    def _is_poison(self, error: ActivityError, care: Payload) -> bool:
+        """Whether the run costs its workers their lives: so many died while it hardly went on."""
+        if not isinstance(error.cause, TimeoutError):
+            return False
+        details = error.cause.last_heartbeat_details
+        self._lost.append(int(details[0]) if details else 0)
+        last = self._lost[-care["tries"] :]
+        return len(last) == care["tries"] and last[-1] - last[0] < FEW_STEPS
+
+    def _pause(self, error: ActivityError) -> timedelta:
+        """How long to wait after a failure. A worker that died is no reason to."""
+        if isinstance(error.cause, TimeoutError):
+            return timedelta(0)
+        self._failures += 1
+        return min(FIRST_PAUSE * 2 ** min(self._failures - 1, 10), LONGEST_PAUSE)
+
+    async def _set_aside(self, order: Payload, care: Payload) -> str:
+        reason = (
+            f"set aside: {care['tries']} workers died while they worked on it, and it had made {self._lost[-1]} steps"
+        )
+        await workflow.execute_activity(
+            SET_ASIDE,
+            args=[order, reason],
+            start_to_close_timeout=timedelta(minutes=10),
+            retry_policy=RetryPolicy(maximum_interval=LONGEST_PAUSE, maximum_attempts=care["tries"]),
+        )
+        return reason
+
+
+@workflow.defn(name=SCHEDULE, sandboxed=False)
+class ScheduleWorkflow:
+    """A schedule is due: its run is submitted, once."""
+
+    @workflow.run
+    async def run(self, schedule: str) -> str:
+        due = workflow.info().workflow_id
+        run_id: str = await workflow.execute_activity(
+            SUBMIT_DUE,
+            args=[schedule, due],
+            start_to_close_timeout=timedelta(minutes=1),
+            schedule_to_close_timeout=timedelta(days=1),
+            retry_policy=_ON_AND_ON,
+        )
+        return run_id
+
+
+def _until(back: Payload) -> timedelta:
+    if back["until"] is None:
+        return LOOK_AGAIN
+    return min(timedelta(seconds=max(0.0, back["until"] - workflow.time())), LONGEST)

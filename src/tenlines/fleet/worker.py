@@ -1,0 +1,184 @@
+"""`Worker`: one process of a fleet. What an engine calls, and what goes on beside that."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Literal, NamedTuple, TypeAlias
+
+from tenlines.agent import Agent
+from tenlines.drivers.callers import outermost
+from tenlines.drivers.threads import in_thread
+from tenlines.errors import ConfigError, JournalError, RunNotFound, TenlinesError
+from tenlines.fleet.advance import Stretch, advance, beating, set_aside
+from tenlines.fleet.fleet import Fleet
+from tenlines.fleet.pacing import Pace, Paced
+from tenlines.fleet.places import Places
+from tenlines.ports import Beat, Clock, Engine, Handback, Journal, Lane, Mailbox, Order, SystemClock
+
+NEWS_EVERY_S = 2.0
+"""How often it is looked for decisions and letters to runs that wait."""
+NEWS_MARGIN_S = 60.0
+"""How far apart the clocks of a fleet may be."""
+NEWS_AT_FIRST_S = 3 * 3600.0
+"""How far back a worker looks that has just begun: longer than a run waits before it is looked at anyway."""
+
+_log = logging.getLogger("tenlines.fleet")
+
+
+class Turn(NamedTuple):
+    """One thing that a worker did, or could not do, with a run."""
+
+    what: Literal["began", "handed back", "failed", "set aside", "submitted"]
+    order: Order
+    handback: Handback | None = None
+    why: str = ""
+
+
+Watch: TypeAlias = Callable[[Turn], None]
+
+
+class Limits(NamedTuple):
+    """What holds for the whole fleet."""
+
+    pace: Pace
+    places: Places
+
+
+class Worker:
+    """One process of a fleet.
+
+    Args:
+        fleet: The agents that it has.
+        journal: Where their runs are; the same for all workers.
+        engine: Hands runs to it.
+        limits: Those of the whole fleet.
+        parallel: Runs of each lane that are worked on at once.
+        queues: Whose runs it takes.
+        watch: Told what is done with each run.
+    """
+
+    def __init__(
+        self,
+        fleet: Fleet,
+        journal: Journal,
+        engine: Engine,
+        limits: Limits,
+        *,
+        parallel: int = 20,
+        queues: Sequence[str] = ("default",),
+        watch: Watch = lambda turn: None,
+        clock: Clock | None = None,
+    ) -> None:
+        self._fleet, self._journal, self._engine, self._limits = fleet, journal, engine, limits
+        self._parallel, self._queues, self._watch = parallel, tuple(queues), watch
+        self._clock = clock or SystemClock()
+        self._agents: dict[int, Agent] = {}
+        self._is_leaving = False
+        self.under_way: dict[str, Order] = {}
+        """The runs that are worked on at the moment."""
+
+    async def serve(self, leaving: asyncio.Event) -> None:
+        """Work on runs until `leaving` is set, then hand back those that are under way, each at its next step.
+
+        Raises:
+            EngineError: The engine cannot be reached at the beginning.
+        """
+        await self._engine.plan(self._fleet.timetables())
+        news = asyncio.create_task(self._pass_on_news())
+        leave = asyncio.create_task(self._leave(leaving))
+        try:
+            await self._engine.work(self, self._lanes(), leave)
+        finally:
+            for task in (news, leave):
+                task.cancel()
+                with suppress(asyncio.CancelledError):
+                    await task
+
+    def _lanes(self) -> Mapping[Lane, int]:
+        return {lane: self._parallel for lane in self._fleet.lanes(self._queues)}
+
+    async def _leave(self, leaving: asyncio.Event) -> None:
+        await leaving.wait()
+        self._is_leaving = True
+
+    # --- what the engine calls ------------------------------------------------------------------------
+
+    async def advance(self, order: Order, beat: Beat) -> Handback:
+        """Go on with a run until it ends, pauses, sleeps or is let go of."""
+        self.under_way[order.run_id] = order
+        self._watch(Turn("began", order))
+        try:
+            handback = await self._turn(order, beat)
+        except Exception as error:
+            self._watch(Turn("failed", order, why=_in_words(error)))
+            raise
+        finally:
+            del self.under_way[order.run_id]
+        self._watch(Turn("handed back", order, handback))
+        return handback
+
+    async def _turn(self, order: Order, beat: Beat) -> Handback:
+        agent = self._agent(order.lane)
+        async with beating(beat, lambda: 0):
+            await self._limits.places.wait(order.queue)
+        stretch = Stretch(self._clock, lambda: self._is_leaving)
+        return await advance(agent, order, beat, stretch)
+
+    async def set_aside(self, order: Order, reason: str) -> None:
+        """End a run that costs too many workers their lives."""
+        await set_aside(self._agent(order.lane), order.run_id, reason)
+        self._watch(Turn("set aside", order, why=reason))
+
+    async def submit_due(self, schedule: str, due: str) -> str:
+        """Submit the run of a schedule."""
+        plan = self._fleet.schedules.get(schedule)
+        if plan is None:
+            raise ConfigError(f"this worker has no schedule named {schedule!r}: its fleet has changed since")
+        agent = self._agent(Lane(plan.queue, plan.agent, self._fleet.named(plan.agent).version))
+        return await agent.submit(
+            plan.task, self._engine, queue=plan.queue, priority=plan.priority, key=f"{schedule} {due}"
+        )
+
+    def _agent(self, lane: Lane) -> Agent:
+        """The agent of a lane, with the journal and the pace of the fleet."""
+        agent = self._fleet.agent(lane)
+        if agent is None:
+            raise ConfigError(f"this worker has no agent for {lane}")
+        if id(agent) not in self._agents:
+            self._agents[id(agent)] = agent._recording_in(self._journal, lambda model: Paced(model, self._limits.pace))
+        return self._agents[id(agent)]
+
+    # --- beside that ----------------------------------------------------------------------------------
+
+    async def _pass_on_news(self) -> None:
+        """Wake the runs that wait for people when these have spoken, wherever they did."""
+        if not isinstance(self._journal, Mailbox):
+            return
+        passed: dict[str, int] = {}
+        since = self._clock.now() - NEWS_AT_FIRST_S
+        while True:
+            looked_at = self._clock.now()
+            try:
+                for news in await in_thread(partial(self._journal.news, since)):
+                    if passed.get(news.run_id, -1) < news.mark:
+                        await self._engine.wake(await in_thread(partial(self._who, news.run_id)), news)
+                        passed[news.run_id] = news.mark
+                since = looked_at - NEWS_MARGIN_S
+            except TenlinesError as error:  # it is looked again, from the same time on
+                _log.warning("news of runs that wait cannot be passed on; it is tried again: %s", error)
+            await self._clock.sleep(NEWS_EVERY_S)
+
+    def _who(self, run_id: str) -> str:
+        """The run that goes on when something is new about this one."""
+        try:
+            return outermost(self._journal, run_id)
+        except RunNotFound:
+            return run_id
+
+
+def _in_words(error: BaseException) -> str:
+    return str(error) if isinstance(error, TenlinesError | JournalError) else f"{type(error).__name__}: {error}"
