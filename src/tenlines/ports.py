@@ -639,7 +639,8 @@ class Handback(msgspec.Struct, frozen=True):
 
 
 Beat: TypeAlias = Callable[[int], None]
-"""Called again and again while a worker is alive and at work on a run, with the steps that the run has made."""
+"""Called again and again while a worker is alive and has a run, with the steps that the run has made; -1 while it has
+not begun with it."""
 
 
 class Crew(Protocol):

@@ -65,11 +65,11 @@ async def advance(agent: Agent, order: Order, beat: Beat, stretch: Stretch) -> H
     if isinstance(opened, Handback):
         return opened
     parts = opened._replace(leave=stretch.is_over)
-    state = parts.machine.state
+    state, first = parts.machine.state, parts.machine.state.seq + 1
     async with beating(beat, lambda: state.account.steps):
         result = await aio.drive(parts)
     if result.status == "journal_error":
-        return await in_thread(partial(_lost, parts, result.reason))
+        return _lost(parts, await in_thread(partial(_owner_since, parts, first)), result.reason)
     if state.phase is Phase.ENDED:
         return standing(parts.journal, state, agent.clock.now())
     if stretch.asleep_until is not None:
@@ -83,9 +83,10 @@ async def beating(beat: Beat, steps: Callable[[], int]) -> AsyncIterator[None]:
 
     async def go_on() -> None:
         while True:
-            beat(steps())
             await asyncio.sleep(BEAT_S)
+            beat(steps())
 
+    beat(steps())
     task = asyncio.get_running_loop().create_task(go_on())
     try:
         yield
@@ -108,7 +109,8 @@ async def _opened(agent: Agent, order: Order) -> Parts | Handback:
     """The run as it is taken up, or why it is not. One that is not there yet is waited for a moment."""
     for look in range(_LOOKS):
         with suppress(RunNotFound):
-            return await in_thread(partial(_take_up, agent, order))
+            taken_up: Parts | Handback = await in_thread(partial(_take_up, agent, order))
+            return taken_up
         await agent.clock.sleep(ARRIVAL_S * 2**look / 2**_LOOKS)
     return Handback("absent")
 
@@ -152,16 +154,18 @@ def _was_heard_of(journal: Journal, state: State) -> bool:
     return is_decided or bool(waiting(journal, state.start.run_id, state.mail))
 
 
-def _lost(parts: Parts, reason: str) -> Handback:
-    """What became of a run whose journal failed: somebody else has it, or nobody knows.
+def _owner_since(parts: Parts, first: int) -> str | None:
+    """Who took the run up last, with that event or one after it; None where the journal knows of nobody."""
+    owners = [getattr(event, "owner", None) for event in parts.journal.read(parts.run_id, first)]
+    return next((owner for owner in reversed(owners) if owner), None)
+
+
+def _lost(parts: Parts, owner: str | None, reason: str) -> Handback:
+    """What became of a run whose journal failed: somebody else has it, or the journal is at fault.
 
     Raises:
-        JournalError: Nobody took it over: the journal is at fault.
+        JournalError: Nobody took it over.
     """
-    ours = parts.opening[0].fields["owner"]
-    theirs = ""
-    for event in parts.journal.read(parts.run_id):
-        theirs = getattr(event, "owner", "") or theirs
-    if theirs != ours:
-        return Handback("taken")
-    raise JournalError(reason)
+    if owner in (None, parts.opening[0].fields["owner"]):
+        raise JournalError(reason)
+    return Handback("taken")

@@ -12,9 +12,6 @@ from tenlines.fleet.pacing import Rate
 from tenlines.fleet.places import Queue
 from tenlines.ports import Lane, Timetable
 
-TRIES = 5
-"""Workers that may die under one run, before it is set aside."""
-
 
 class Schedule(msgspec.Struct, frozen=True):
     """A task that is begun again and again, at times of the clock."""
@@ -44,7 +41,6 @@ class Fleet:
         rates: How fast models may be asked by the whole fleet, by their names (`openai:gpt-5`).
         schedules: Tasks that are begun at times of the clock.
         also: Older versions of an agent whose runs it goes on with, by its name: `{"support": ["1"]}`.
-        tries: Workers that may die under a run before it is set aside.
 
     Raises:
         ConfigError: Two agents cannot be told apart, or something names an agent that there is not.
@@ -58,12 +54,9 @@ class Fleet:
         rates: Mapping[str, Rate] | None = None,
         schedules: Sequence[Schedule] = (),
         also: Mapping[str, Sequence[str]] | None = None,
-        tries: int = TRIES,
     ) -> None:
-        if tries < 1:
-            raise ConfigError(f"tries is {tries}: a run needs one at least")
-        self.queues = {one.name: one for one in queues}
-        self.rates, self.tries = dict(rates or {}), tries
+        self._queues = {one.name: one for one in queues}
+        self.rates = dict(rates or {})
         self._agents: dict[tuple[str, str], Agent] = {}
         for agent in agents:
             self._add(agent, (also or {}).get(agent.name, ()))
@@ -102,6 +95,10 @@ class Fleet:
             known = ", ".join(dict.fromkeys(one for one, _ in self._agents)) or "none"
             raise ConfigError(f"there is no agent named {name!r} in this fleet; agents: {known}")
         return found[-1]
+
+    def queue(self, name: str) -> Queue:
+        """What is to be known of a queue."""
+        return self._queues.get(name) or Queue(name)
 
     def lanes(self, queues: Sequence[str]) -> list[Lane]:
         """Where the runs of these agents wait, in these queues."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from functools import partial
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -122,11 +122,12 @@ class Worker:
         return handback
 
     async def _turn(self, order: Order, beat: Beat) -> Handback:
-        agent = self._agent(order.lane)
-        async with beating(beat, lambda: 0):
-            await self._limits.places.wait(order.queue)
-        stretch = Stretch(self._clock, lambda: self._is_leaving)
-        return await advance(agent, order, beat, stretch)
+        agent, place = self._agent(order.lane), self._limits.places.of(self._fleet.queue(order.queue))
+        async with AsyncExitStack() as held:
+            async with beating(beat, lambda: -1):
+                await held.enter_async_context(place)
+            stretch = Stretch(self._clock, lambda: self._is_leaving)
+            return await advance(agent, order, beat, stretch)
 
     async def set_aside(self, order: Order, reason: str) -> None:
         """End a run that costs too many workers their lives."""

@@ -25,6 +25,7 @@ FEW_STEPS = 10
 """Workers that die while a run makes so few steps count as lost to it."""
 ABSENT_FOR = timedelta(minutes=10)
 """How long an order is kept whose run is not in the journal: whoever submitted it died in between."""
+ABSENT_PAUSE = timedelta(seconds=5)
 LOOK_AGAIN = timedelta(hours=1)
 """A run that waits for people is looked at so often, should news of it have gone astray."""
 FIRST_PAUSE, LONGEST_PAUSE = timedelta(seconds=1), timedelta(minutes=1)
@@ -52,30 +53,24 @@ class RunWorkflow:
 
     @workflow.run
     async def run(self, order: Payload, care: Payload) -> str:
-        began, is_first = workflow.now(), True
+        absent_until = workflow.now() + timedelta(seconds=order["delay_s"]) + ABSENT_FOR
         while True:
+            if workflow.info().is_continue_as_new_suggested():
+                workflow.continue_as_new(args=[order, care])
             heard = self._heard
             try:
-                back = await self._advance(order if is_first else {**order, "again": False}, care)
+                back = await self._advance(order, care)
             except ActivityError as error:
                 if self._is_poison(error, care):
                     return await self._set_aside(order, care)
-                continue_in = self._pause(error)
-                if continue_in:
-                    await self._sleep(heard, continue_in)
+                await self._sleep(heard, self._pause(error))
                 continue
-            self._failures, is_first = 0, False
-            why = back["why"]
-            if why in ("ended", "taken"):
-                return str(back["status"] or why)
-            if why == "absent":
-                if workflow.now() - began > ABSENT_FOR + timedelta(seconds=order["delay_s"]):
-                    return why
-                await workflow.sleep(FIRST_PAUSE * 5)
-            elif why != "left":
+            self._failures, order = 0, {**order, "again": False}
+            is_lost_order = back["why"] == "absent" and workflow.now() > absent_until
+            if back["why"] in ("ended", "taken") or is_lost_order:
+                return str(back["status"] or back["why"])
+            if back["why"] != "left":
                 await self._sleep(heard, _until(back))
-            if workflow.info().is_continue_as_new_suggested():
-                workflow.continue_as_new(args=[{**order, "again": False, "delay_s": 0.0}, care])
 
     @workflow.signal(name=WAKE)
     def wake(self, about: str, mark: int) -> None:
@@ -104,17 +99,20 @@ class RunWorkflow:
         """Whether the run costs its workers their lives: so many died while it hardly went on."""
         if not isinstance(error.cause, TimeoutError):
             return False
-        details = error.cause.last_heartbeat_details
-        self._lost.append(int(details[0]) if details else 0)
+        steps = [*error.cause.last_heartbeat_details, *self._lost[-1:], 0][0]
+        if steps < 0:
+            return False
+        self._lost.append(int(steps))
         last = self._lost[-care["tries"] :]
         return len(last) == care["tries"] and last[-1] - last[0] < FEW_STEPS
 
     def _pause(self, error: ActivityError) -> timedelta:
-        """How long to wait after a failure. A worker that died is no reason to."""
+        """How long to wait after a failure. That a worker died is no reason to."""
         if isinstance(error.cause, TimeoutError):
             return timedelta(0)
-        self._failures += 1
-        return min(FIRST_PAUSE * 2 ** min(self._failures - 1, 10), LONGEST_PAUSE)
+        self._failures = min(self._failures + 1, 10)
+        pause: timedelta = FIRST_PAUSE * 2 ** (self._failures - 1)
+        return min(pause, LONGEST_PAUSE)
 
     async def _set_aside(self, order: Payload, care: Payload) -> str:
         reason = (
@@ -147,6 +145,9 @@ class ScheduleWorkflow:
 
 
 def _until(back: Payload) -> timedelta:
+    """How long the run need not be looked at."""
+    if back["why"] == "absent":
+        return ABSENT_PAUSE
     if back["until"] is None:
         return LOOK_AGAIN
     return min(timedelta(seconds=max(0.0, back["until"] - workflow.time())), LONGEST)
