@@ -27,6 +27,8 @@ Blobs = Mapping[bytes, bytes]
 """Digest -> what stands between the quotes of the string, as in the JSON text."""
 
 _NONE: Blobs = {}
+_new_proof = hashlib.blake2b(digest_size=16).copy
+"""A fresh one: to make it by its parameters takes longer than to sum a short text."""
 _STRING = re.compile(rb'"([^"\\]*+(?:\\.[^"\\]*+)*+)"')
 _WRITTEN_MARK = rb"\u0000"
 """How the encoder writes `MARK`."""
@@ -98,7 +100,9 @@ def _place(row: Row) -> str:
 def digest_of(run_id: str, seq: int, schema: int, body: str, blobs: tuple[bytes, ...] = ()) -> bytes:
     """16 bytes that prove a row: its place, its format and its text."""
     line = f"{run_id}\n{seq}\n{schema}\n{body}".encode(errors="surrogatepass")
-    return hashlib.blake2b(line + b"".join(blobs) if blobs else line, digest_size=16).digest()
+    proof = _new_proof()
+    proof.update(line + b"".join(blobs) if blobs else line)
+    return proof.digest()
 
 
 def blob_digest(text: bytes) -> bytes:
@@ -163,11 +167,19 @@ def check_blob(name: bytes, text: object) -> bytes:
     return text
 
 
+OPENING = frozenset({RunStarted, RunResumed, UndoRequested})
+"""Events with which an owner takes a run up."""
+_CHANGING = OPENING | {ModelReplied, RunEnded}
+"""Events that change more than how many there are, and when the last came. To be looked up: most are none of them."""
+
+
 def change_of(events: Iterable[AnyEvent]) -> Change:
     """What these events change in the line of their run."""
     start, status, owner, steps, last_at = None, "", "", 0, 0.0
     for event in events:
         last_at = max(last_at, event.at)
+        if type(event) not in _CHANGING:
+            continue
         if isinstance(event, ModelReplied):
             steps += 1
         elif isinstance(event, RunStarted):

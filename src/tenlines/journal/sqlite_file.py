@@ -15,6 +15,7 @@ from tenlines.errors import JournalError, JournalFormatError
 from tenlines.journal.migrations import layout_of, migrate
 from tenlines.journal.sqlite_errors import is_locked, journal_error
 from tenlines.journal.sqlite_log import refuse_damaged
+from tenlines.journal.sqlite_tables import prepare
 
 Durability: TypeAlias = Literal["process", "power"]
 _SYNCHRONOUS = {"process": "NORMAL", "power": "FULL"}
@@ -158,6 +159,7 @@ class SqliteFile:
             migrate(connection, self.path)
             if is_torn:
                 connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            prepare(connection)
         except BaseException:
             connection.close()
             raise

@@ -20,9 +20,9 @@ from collections.abc import Callable, Iterator, Sequence
 from queue import SimpleQueue
 from typing import TypeAlias
 
-from tenlines.core.events import AnyEvent, RunResumed, RunStarted, UndoRequested
+from tenlines.core.events import AnyEvent
 from tenlines.errors import JournalConflict, JournalError
-from tenlines.journal.rows import Change, Row, change_of, row_of
+from tenlines.journal.rows import OPENING, Change, Row, change_of, row_of
 
 MOST = 1000
 """Batches that go into one transaction."""
@@ -40,9 +40,10 @@ class Batch:
         for event in events:
             row, blobs = row_of(run_id, event)
             self.rows.append(row)
-            self.blobs.update(blobs)
+            if blobs:
+                self.blobs.update(blobs)
         self.change: Change = change_of(events)
-        self.opens = isinstance(events[0], RunStarted | RunResumed | UndoRequested)
+        self.opens = type(events[0]) in OPENING
         """Whether an owner takes the run up with it."""
         self.error: JournalError | None = None
         """Set by the store where it could not be written."""
