@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import compileall
 import json
 import os
 import shutil
@@ -11,6 +13,8 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cache
+from importlib.util import cache_from_source
 from pathlib import Path
 from typing import TypeAlias
 
@@ -32,10 +36,29 @@ CAUGHT_AT: dict[str, str] = json.loads((HERE / "caught_at.json").read_text())
 def lone_copy(folder: Path) -> Path:
     """The core alone, under the name of the package; nothing else of the project is in it."""
     package = folder / "tenlines"
-    shutil.copytree(CORE, package / "core", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(compiled_core(), package / "core")
     shutil.copy(CORE.parent / "errors.py", package / "errors.py")
     (package / "__init__.py").write_text("")
     return package
+
+
+@cache
+def compiled_core() -> Path:
+    """A copy that is compiled, and so need not be in each of the processes. It is as it was copied first."""
+    folder = Path(tempfile.mkdtemp())
+    atexit.register(shutil.rmtree, folder)
+    shutil.copytree(CORE, folder / "core", ignore=shutil.ignore_patterns("__pycache__"))
+    assert compileall.compile_dir(folder / "core", quiet=1)
+    return folder / "core"
+
+
+def sow(fault: Fault, core: Path) -> None:
+    """Write the fault into a copy, of which nothing compiled is left."""
+    file = core / fault.file
+    source = file.read_text()
+    assert fault.old in source, f"{fault.what!r} is out of date: renew tests/property/faults.py"
+    file.write_text(source.replace(fault.old, fault.new, 1))
+    Path(cache_from_source(file)).unlink()
 
 
 def check(folder: Path, first: str = "") -> subprocess.CompletedProcess[str]:
@@ -43,7 +66,7 @@ def check(folder: Path, first: str = "") -> subprocess.CompletedProcess[str]:
     path = os.pathsep.join((str(folder), str(HERE)))
     return subprocess.run(
         [sys.executable, str(HERE / "faults.py"), first],
-        env={**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"},
+        env={**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": ""},
         capture_output=True,
         text=True,
         timeout=280,
@@ -68,10 +91,7 @@ def test_the_list_of_faults_is_up_to_date(fault: Fault) -> None:
 
 def seed(fault: Fault, folder: Path) -> subprocess.CompletedProcess[str]:
     """What the quick laws say of a core with this fault."""
-    file = lone_copy(folder) / "core" / fault.file
-    source = file.read_text()
-    assert fault.old in source, f"{fault.what!r} is out of date: renew tests/property/faults.py"
-    file.write_text(source.replace(fault.old, fault.new, 1))
+    sow(fault, lone_copy(folder) / "core")
     return check(folder, CAUGHT_AT.get(fault.what, ""))
 
 
