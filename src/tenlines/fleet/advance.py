@@ -7,6 +7,7 @@ workers at once makes the second the owner, and the first is refused at its next
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from functools import partial
@@ -38,12 +39,32 @@ class Stretch:
 
     Attributes:
         asleep_until: Set where it was let go of because nothing is to be done for long.
+        waited_s: How long it had waited for a worker, where this is the first one that has it.
     """
 
     def __init__(self, clock: Clock, is_leaving: Callable[[], bool], longest_s: float = STRETCH_S) -> None:
-        self._clock, self._is_leaving = clock, is_leaving
-        self._until = clock.now() + longest_s
+        self._clock, self._is_leaving, self._longest_s = clock, is_leaving, longest_s
+        self._until = math.inf
+        self._state: State | None = None
+        self._had = 0
         self.asleep_until: float | None = None
+        self.waited_s: float | None = None
+
+    def begin(self, state: State, delay_s: float) -> None:
+        """The run is taken up.
+
+        Args:
+            delay_s: What it was to wait in any case.
+        """
+        now = self._clock.now()
+        self._until, self._state, self._had = now + self._longest_s, state, state.account.steps
+        if state.seq == 0 and state.start is not None:
+            self.waited_s = max(0.0, now - state.start.at - delay_s)
+
+    @property
+    def steps(self) -> int:
+        """Those that were made."""
+        return 0 if self._state is None else self._state.account.steps - self._had
 
     def is_over(self, effect: Effect) -> bool:
         """Whether the run is let go of before this effect."""
@@ -66,6 +87,7 @@ async def advance(agent: Agent, order: Order, beat: Beat, stretch: Stretch) -> H
         return opened
     parts = opened._replace(leave=stretch.is_over)
     state, first = parts.machine.state, parts.machine.state.seq + 1
+    stretch.begin(state, order.delay_s)
     async with beating(beat, lambda: state.account.steps):
         result = await aio.drive(parts)
     if result.status == "journal_error":

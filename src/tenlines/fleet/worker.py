@@ -36,6 +36,10 @@ class Turn(NamedTuple):
     order: Order
     handback: Handback | None = None
     why: str = ""
+    steps: int = 0
+    """Steps that were made."""
+    waited_s: float | None = None
+    """How long the run had waited for a worker, where it had none before."""
 
 
 Watch: TypeAlias = Callable[[Turn], None]
@@ -111,22 +115,22 @@ class Worker:
         """Go on with a run until it ends, pauses, sleeps or is let go of."""
         self.under_way[order.run_id] = order
         self._watch(Turn("began", order))
+        stretch = Stretch(self._clock, lambda: self._is_leaving)
         try:
-            handback = await self._turn(order, beat)
+            handback = await self._turn(order, beat, stretch)
         except Exception as error:
-            self._watch(Turn("failed", order, why=_in_words(error)))
+            self._watch(Turn("failed", order, None, _in_words(error), stretch.steps, stretch.waited_s))
             raise
         finally:
             del self.under_way[order.run_id]
-        self._watch(Turn("handed back", order, handback))
+        self._watch(Turn("handed back", order, handback, "", stretch.steps, stretch.waited_s))
         return handback
 
-    async def _turn(self, order: Order, beat: Beat) -> Handback:
+    async def _turn(self, order: Order, beat: Beat, stretch: Stretch) -> Handback:
         agent, place = self._agent(order.lane), self._limits.places.of(self._fleet.queue(order.queue))
         async with AsyncExitStack() as held:
             async with beating(beat, lambda: -1):
                 await held.enter_async_context(place)
-            stretch = Stretch(self._clock, lambda: self._is_leaving)
             return await advance(agent, order, beat, stretch)
 
     async def set_aside(self, order: Order, reason: str) -> None:
@@ -140,9 +144,11 @@ class Worker:
         if plan is None:
             raise ConfigError(f"this worker has no schedule named {schedule!r}: its fleet has changed since")
         agent = self._agent(Lane(plan.queue, plan.agent, self._fleet.named(plan.agent).version))
-        return await agent.submit(
+        run_id = await agent.submit(
             plan.task, self._engine, queue=plan.queue, priority=plan.priority, key=f"{schedule} {due}"
         )
+        self._watch(Turn("submitted", Order(run_id, agent.name, agent.version, plan.queue, plan.priority)))
+        return run_id
 
     def _agent(self, lane: Lane) -> Agent:
         """The agent of a lane, with the journal and the pace of the fleet."""
