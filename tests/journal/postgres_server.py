@@ -58,7 +58,7 @@ class PostgresServer:
         self._process: subprocess.Popen[bytes] | None = None
         self._watcher: subprocess.Popen[bytes] | None = None
         self._names = (f"n{number}" for number in itertools.count(1))
-        self.port = _free_port()
+        self.port = free_port()
         try:
             self._bin = self._binaries()
             self._make()
@@ -219,7 +219,7 @@ def _system_binaries() -> Path:
     return Path(max(folders))
 
 
-def _free_port() -> int:
+def free_port() -> int:
     """Below the range from which clients get theirs: one that knocks at a server that is down must not meet itself."""
     for _ in range(100):
         port = random.randrange(20000, 32000)
