@@ -96,6 +96,11 @@ class Fleet:
             raise ConfigError(f"there is no agent named {name!r} in this fleet; agents: {known}")
         return found[-1]
 
+    @property
+    def queues(self) -> tuple[str, ...]:
+        """Those that have a name here: what is to be known of them, or a schedule uses them."""
+        return tuple(dict.fromkeys((*self._queues, *(one.queue for one in self.schedules.values()))))
+
     def queue(self, name: str) -> Queue:
         """What is to be known of a queue."""
         return self._queues.get(name) or Queue(name)
