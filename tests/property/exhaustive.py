@@ -311,8 +311,9 @@ def enumerate_all(node: Checked, depth: int, words: tuple[str, ...] = ()) -> Ite
     if not depth:
         return
     stamp = {"seq": len(node.facts.log), "at": node.facts.at}
-    run = node.fork()
+    run: Checked | None = None
     for word, letter in alphabet_of(node).items():
+        run = run or node.fork()
         event = letter(run, stamp)
         try:
             accepted = run.offer(event)
@@ -321,4 +322,4 @@ def enumerate_all(node: Checked, depth: int, words: tuple[str, ...] = ()) -> Ite
         yield accepted
         if accepted:
             yield from enumerate_all(run, depth - 1, (*words, word))
-            run = node.fork()
+            run = None

@@ -9,6 +9,7 @@ says, read from the events alone. The laws of leave, doubt and undoing are in `l
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -27,6 +28,7 @@ from laws_of_the_transcript import (
     law_11_the_transcript_only_grows,
     what_was_refused_is_not_sent_again,
 )
+from stills import still
 
 from tenlines.core import codec, metering
 from tenlines.core import events as ev
@@ -46,7 +48,6 @@ from tenlines.core.effects import (
 from tenlines.core.leaving import without
 from tenlines.core.limits import Limits
 from tenlines.core.machine import Machine
-from tenlines.core.replay import fold
 from tenlines.core.state import OpenCall, Phase
 from tenlines.core.transcript import (
     Note,
@@ -113,16 +114,11 @@ class Checked:
 
     def fork(self) -> Checked:
         """A second one with the same log, without checking it again."""
-        twin = Checked()
-        twin.machine, twin.shadow = fold(self.facts.log), fold(self.facts.log)
-        twin.facts = self.facts.still()
-        twin.event, twin.effect, twin.now = self.event, self.effect, self.now
-        twin.seen, twin.met, twin.noted = self.seen, self.met, self.noted
+        twin = copy.copy(self)
+        twin.machine, twin.shadow, twin.facts = still(self.machine), still(self.shadow), self.facts.still()
         twin.kept = list(twin.machine.state.messages)
         twin.cuts, twin.meter = msgspec.structs.replace(self.cuts), msgspec.structs.replace(self.meter)
-        twin.asked, twin.attempted, twin.answered = self.asked, self.attempted, self.answered
-        twin.words, twin.tools = self.words, self.tools
-        twin._remember()
+        twin.view = None
         return twin
 
     def take(self, event: ev.AnyEvent) -> None:

@@ -135,7 +135,7 @@ class MoneyFacts(msgspec.Struct):
 
     def held(self, kind: str) -> float:
         """How much is set aside for calls."""
-        return sum(getattr(one.given, kind) or 0 for one in self.open)
+        return sum([getattr(one.given, kind) or 0 for one in self.purses if not one.said]) if self.purses else 0
 
     def of_request(self, kind: str) -> float:
         """How much is set aside for the request under way."""
