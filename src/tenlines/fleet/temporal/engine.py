@@ -44,6 +44,8 @@ HEARTBEAT_S = 15.0
 """Silence after which a worker counts as dead, and others take its runs up."""
 PREFIX = "tenlines-"
 CONNECT_S, CALL_S = 5.0, 10.0
+THROTTLE_S = 5.0
+"""Heartbeats go out so often at most, and four in five times of the silence that is allowed."""
 POLLERS = PollerBehaviorSimpleMaximum(2)
 RECENT_S = 120.0
 """A worker that asked for work within this is there: it asks at least once a minute."""
@@ -189,7 +191,7 @@ class Temporal:
             max_concurrent_activities=at_once,
             workflow_task_poller_behavior=POLLERS,
             activity_task_poller_behavior=POLLERS,
-            max_heartbeat_throttle_interval=timedelta(seconds=self._care["heartbeat_s"] / 3),
+            max_heartbeat_throttle_interval=timedelta(seconds=THROTTLE_S),
             graceful_shutdown_timeout=timedelta(days=1),
         )
 
