@@ -20,7 +20,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -29,8 +29,8 @@ import psycopg
 import pytest
 
 USER, PASSWORD = "tenlines", "a-word-nobody-may-see"
+LOOPBACK = "127.0.0.1"
 SETTINGS = {
-    "listen_addresses": "127.0.0.1",
     "unix_socket_directories": "",
     "max_connections": "60",
     "shared_buffers": "16MB",
@@ -47,11 +47,16 @@ SECONDS = 30.0
 class PostgresServer:
     """One server with a folder of its own. Started when it is made.
 
+    Args:
+        ip: Where it listens. Where that is not loopback, it can be reached through its folder too, by whoever is in
+            another namespace of the network.
+        inside: What goes before its command: leads into the namespace that has `ip`.
+
     Attributes:
-        port: On 127.0.0.1; the same after each restart.
+        port: The same after each restart.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, ip: str = LOOPBACK, inside: Sequence[str] = ()) -> None:
         self._home = Path(tempfile.mkdtemp(prefix="tenlines-postgres-"))
         self._data, self._log = self._home / "data", self._home / "log"
         self._owner = _unprivileged()
@@ -59,6 +64,7 @@ class PostgresServer:
         self._watcher: subprocess.Popen[bytes] | None = None
         self._names = (f"n{number}" for number in itertools.count(1))
         self.port = free_port()
+        self._ip, self._inside = ip, tuple(inside)
         try:
             self._bin = self._binaries()
             self._make()
@@ -77,7 +83,13 @@ class PostgresServer:
 
     def address(self, database: str = "postgres", *, port: int | None = None) -> str:
         """How to connect to a database; through another port where something stands in between."""
-        return f"postgresql://{USER}:{PASSWORD}@127.0.0.1:{port or self.port}/{database}"
+        return f"postgresql://{USER}:{PASSWORD}@{self._ip}:{port or self.port}/{database}"
+
+    def address_here(self, database: str = "postgres") -> str:
+        """The same for whoever cannot reach where it listens, and can read files."""
+        if self._ip == LOOPBACK:
+            return self.address(database)
+        return f"postgresql://{USER}:{PASSWORD}@:{self.port}/{database}?host={self._home}"
 
     def new_database(self) -> str:
         """Make an empty database. Returns its address."""
@@ -93,21 +105,24 @@ class PostgresServer:
 
     def run(self, statement: str, database: str = "postgres") -> list[tuple[object, ...]]:
         """Run one statement as the owner of the server. Returns its rows."""
-        with psycopg.connect(self.address(database), autocommit=True) as connection:
+        with psycopg.connect(self.address_here(database), autocommit=True) as connection:
             cursor = connection.execute(statement)  # type: ignore[arg-type]
             return cursor.fetchall() if cursor.description else []
 
     def start(self) -> None:
         """Start it, and wait until it answers."""
-        settings = [f"--{name}={value}" for name, value in (SETTINGS | {"port": str(self.port)}).items()]
+        place = {"port": str(self.port), "listen_addresses": self._ip}
+        if self._ip != LOOPBACK:
+            place["unix_socket_directories"] = str(self._home)
+        settings = [f"--{name}={value}" for name, value in (SETTINGS | place).items()]
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
-                [self._bin / "postgres", "-D", self._data, *settings],
+                [*self._inside, *self._as_owner(), self._bin / "postgres", "-D", self._data, *settings],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
-                **self._owner,
+                **({} if self._inside else self._owner),
             )
         # When whoever tests is killed itself, its end of the pipe closes, and the server does not stay behind.
         self._watcher = subprocess.Popen(
@@ -156,12 +171,18 @@ class PostgresServer:
             self._process.wait(SECONDS)
         self._process = self._watcher = None
 
+    def _as_owner(self) -> list[str]:
+        """Only who is still root may go into a namespace, so this comes after that."""
+        if not self._inside or not self._owner:
+            return []
+        return ["setpriv", f"--reuid={self._owner['user']}", f"--regid={self._owner['group']}", "--clear-groups"]
+
     def _answers(self) -> bool:
         assert self._process is not None
         if self._process.poll() is not None:
             raise RuntimeError(f"Postgres ended at once: {self._log.read_text()[-2000:]}")
         try:
-            psycopg.connect(self.address(), connect_timeout=2).close()
+            psycopg.connect(self.address_here(), connect_timeout=2).close()
         except psycopg.OperationalError:
             return False
         return True
@@ -184,6 +205,9 @@ class PostgresServer:
         )
         if made.returncode:
             raise RuntimeError(f"initdb failed: {made.stderr[-2000:]}")
+        if self._ip != LOOPBACK:
+            with (self._data / "pg_hba.conf").open("a") as rules:
+                rules.write("host all all all scram-sha-256\n")
 
     def _binaries(self) -> Path:
         """The folder of `postgres` and `initdb`, where the user of the server can reach it."""
