@@ -52,6 +52,14 @@ class Limits(NamedTuple):
     places: Places
 
 
+class _AtWork:
+    """A turn that is under way, and whom it tells that it is."""
+
+    def __init__(self, order: Order, beat: Beat) -> None:
+        self.order, self.beat = order, beat
+        self.turn: asyncio.Future[Handback]
+
+
 class Worker:
     """One process of a fleet.
 
@@ -82,8 +90,12 @@ class Worker:
         self._clock = clock or SystemClock()
         self._agents: dict[int, Agent] = {}
         self._is_leaving = False
-        self.under_way: dict[str, Order] = {}
+        self._at_work: dict[str, _AtWork] = {}
+
+    @property
+    def under_way(self) -> dict[str, Order]:
         """The runs that are worked on at the moment."""
+        return {run_id: one.order for run_id, one in self._at_work.items()}
 
     async def serve(self, leaving: asyncio.Event) -> None:
         """Work on runs until `leaving` is set, then hand back those that are under way, each at its next step.
@@ -112,21 +124,31 @@ class Worker:
     # --- what the engine calls ------------------------------------------------------------------------
 
     async def advance(self, order: Order, beat: Beat) -> Handback:
-        """Go on with a run until it ends, pauses, sleeps or is let go of."""
-        self.under_way[order.run_id] = order
+        """Go on with a run until it ends, pauses, sleeps or is let go of.
+
+        An engine that gave this worker up, and hands the run to it once more, comes to the turn that is under way.
+        """
+        at_work = self._at_work.get(order.run_id)
+        if at_work is None:
+            at_work = self._at_work[order.run_id] = _AtWork(order, beat)
+            at_work.turn = asyncio.ensure_future(self._turn(at_work))
+        at_work.beat = beat
+        return await asyncio.shield(at_work.turn)
+
+    async def _turn(self, at_work: _AtWork) -> Handback:
+        order, stretch = at_work.order, Stretch(self._clock, lambda: self._is_leaving)
         self._watch(Turn("began", order))
-        stretch = Stretch(self._clock, lambda: self._is_leaving)
         try:
-            handback = await self._turn(order, beat, stretch)
+            handback = await self._within_limits(order, lambda steps: at_work.beat(steps), stretch)
         except Exception as error:
             self._watch(Turn("failed", order, None, _in_words(error), stretch.steps, stretch.waited_s))
             raise
         finally:
-            del self.under_way[order.run_id]
+            del self._at_work[order.run_id]
         self._watch(Turn("handed back", order, handback, "", stretch.steps, stretch.waited_s))
         return handback
 
-    async def _turn(self, order: Order, beat: Beat, stretch: Stretch) -> Handback:
+    async def _within_limits(self, order: Order, beat: Beat, stretch: Stretch) -> Handback:
         agent, place = self._agent(order.lane), self._limits.places.of(self._fleet.queue(order.queue))
         async with AsyncExitStack() as held:
             async with beating(beat, lambda: -1):
@@ -170,11 +192,11 @@ class Worker:
         while True:
             looked_at = self._clock.now()
             try:
-                for news in await in_thread(partial(self._journal.news, since)):
+                found = await in_thread(partial(self._journal.news, since))
+                for news in found:
                     if passed.get(news.run_id, -1) < news.mark:
                         await self._engine.wake(await in_thread(partial(self._who, news.run_id)), news)
-                        passed[news.run_id] = news.mark
-                since = looked_at - NEWS_MARGIN_S
+                passed, since = dict(found), looked_at - NEWS_MARGIN_S
             except TenlinesError as error:  # it is looked again, from the same time on
                 _log.warning("news of runs that wait cannot be passed on; it is tried again: %s", error)
             await self._clock.sleep(NEWS_EVERY_S)

@@ -7,8 +7,12 @@ that lacks the agent never sees it.
 from __future__ import annotations
 
 import asyncio
+import logging
+import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextvars import copy_context
 from datetime import timedelta
+from functools import cache, partial
 from typing import Any
 
 import msgspec
@@ -35,6 +39,7 @@ try:
     from temporalio.common import Priority, WorkflowIDConflictPolicy, WorkflowIDReusePolicy
     from temporalio.envconfig import ClientConfigProfile
     from temporalio.exceptions import ApplicationError, WorkflowAlreadyStartedError
+    from temporalio.runtime import LogForwardingConfig, LoggingConfig, Runtime, TelemetryConfig, TelemetryFilter
     from temporalio.service import RPCError, RPCStatusCode
     from temporalio.worker import PollerBehaviorSimpleMaximum, UnsandboxedWorkflowRunner, Worker
 except ImportError as error:
@@ -49,6 +54,7 @@ THROTTLE_S = 5.0
 POLLERS = PollerBehaviorSimpleMaximum(2)
 RECENT_S = 120.0
 """A worker that asked for work within this is there: it asks at least once a minute."""
+_log = logging.getLogger("tenlines.fleet.temporal")
 
 
 class Temporal:
@@ -96,7 +102,8 @@ class Temporal:
         loop = asyncio.get_running_loop()
         if self._client is None or self._client[0] is not loop:
             try:
-                client = await Client.connect(**self._options, connect_timeout=timedelta(seconds=CONNECT_S))
+                wait = timedelta(seconds=CONNECT_S)
+                client = await Client.connect(**self._options, connect_timeout=wait, runtime=_runtime(os.getpid()))
             except (RuntimeError, RPCError) as error:
                 raise EngineError(
                     f"there is no Temporal at {self.address}: start it, name another one, or have "
@@ -196,12 +203,22 @@ class Temporal:
         )
 
 
+@cache
+def _runtime(pid: int) -> Runtime:
+    """What the SDK runs in, one for each process. It would write warnings to standard output, where results go."""
+    forwarding = LogForwardingConfig(_log, append_target_to_name=False)
+    logging_ = LoggingConfig(TelemetryFilter(core_level="WARN", other_level="ERROR"), forwarding)
+    return Runtime(telemetry=TelemetryConfig(logging=logging_))
+
+
 def activities_of(crew: Crew) -> list[Callable[..., Any]]:
     """What workflows ask of a worker."""
 
     @activity.defn(name=wf.ADVANCE)
     async def advance(order: wf.Payload) -> wf.Payload:
-        turn = asyncio.ensure_future(crew.advance(_order(order), activity.heartbeat))
+        here = copy_context()  # a heartbeat is that of the activity in whose context it is sent
+        beat = partial(here.run, activity.heartbeat)
+        turn = asyncio.ensure_future(crew.advance(_order(order), beat))
         return _payload(await _to_its_end(turn))
 
     @activity.defn(name=wf.SET_ASIDE)
