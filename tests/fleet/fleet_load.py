@@ -33,8 +33,8 @@ from tenlines.fleet.temporal import Temporal
 from tenlines.fleet.worker import Limits, Worker
 from tenlines.journal import open_journal
 
-PAUSE_S = 0.02
-"""The longest pause of the model and of tools."""
+PAUSE_S = 0.3
+"""The longest pause of the model and of tools: so a kill finds many runs under way."""
 STALLED_S = 6.0
 """A kill comes after so long, also where nothing went on."""
 AT_ONCE = 50
