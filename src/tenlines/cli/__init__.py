@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
 __all__ = ["main"]
 
@@ -16,8 +17,29 @@ def main(arguments: Sequence[str] | None = None) -> None:
         arguments: Words after `tenlines`; None takes those of the process.
 
     Raises:
-        SystemExit: Always, with the exit code.
+        SystemExit: Always, with the exit code; or the process ends here.
     """
+    try:
+        _main(arguments)
+    except SystemExit as end:
+        if arguments is None and "temporalio.bridge.runtime" in sys.modules:
+            leave(end.code if isinstance(end.code, int) else int(end.code is not None))
+        raise
+
+
+def leave(code: int) -> NoReturn:
+    """End the process without taking Python down, which Temporal's threads may make a crash of."""
+    import atexit
+    from contextlib import suppress
+
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)
+
+
+def _main(arguments: Sequence[str] | None) -> None:
     from tenlines.cli.app import app
     from tenlines.cli.screen import lenient
     from tenlines.errors import TenlinesError

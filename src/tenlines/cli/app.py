@@ -31,8 +31,11 @@ from tenlines.cli.runs import runs
 from tenlines.cli.say import say
 from tenlines.cli.serve import serve
 from tenlines.cli.show import show
+from tenlines.cli.submit import submit
 from tenlines.cli.trace import trace
 from tenlines.cli.undo import undo
+from tenlines.cli.wait import wait
+from tenlines.cli.worker import worker
 
 app = typer.Typer(
     name="tenlines",
@@ -71,6 +74,8 @@ def tenlines(
       tenlines undo last --dry-run
       tenlines mcp --tools orders.py
       tenlines serve --openai --tools orders.py
+      tenlines worker --app support.py --dev
+      tenlines submit "Where is order 1042?" --app support.py --wait
       tenlines replay last
       tenlines doctor
       tenlines check session.json --for anthropic
@@ -86,6 +91,8 @@ def tenlines(
     Environment:
       TENLINES_MODEL    the model when --model is not given
       TENLINES_JOURNAL  the file, or database, that runs are recorded in
+      TENLINES_APP      the file with the agents of a fleet, when --app is not given
+      TENLINES_TEMPORAL where Temporal is, HOST:PORT, when --temporal is not given
       TENLINES_DEBUG=1  show tracebacks
       NO_COLOR=1        no colours
 
@@ -98,6 +105,7 @@ def tenlines(
       4    the journal could not be read or written
       5    waits for a decision: `tenlines pending` lists what waits
       70   a bug in tenlines
+      124  `tenlines wait --timeout`: the time was over first
       130  stopped by Ctrl-C (143 by SIGTERM), or by `tenlines cancel`
     """
     if ctx.invoked_subcommand is None:
@@ -120,6 +128,9 @@ app.command(short_help="Write runs as a page that opens in any browser.")(report
 app.command(short_help="Send the spans of past runs to an OpenTelemetry collector.")(trace)
 app.command(short_help="Do recorded runs again with the tools of today: would they go the same way?")(replay)
 app.command(short_help="Show the runs live in a browser, or offer an agent to OpenAI's clients.")(serve)
+app.command(short_help="Work on the runs that are handed to a fleet.")(worker)
+app.command(short_help="Hand a task to the workers of a fleet.")(submit)
+app.command(short_help="Wait for a run that others work on, and watch it.")(wait)
 app.command(short_help="Look for damage in the journal, and save what is left of it.")(doctor)
 app.command(short_help="Delete runs that ended long ago.")(prune)
 app.command(short_help="Write a run as a file.")(export)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from tenlines.cli import options as opt
+from tenlines.cli.fleets import is_of_fleet
 from tenlines.drivers.callers import outermost
 from tenlines.errors import ApprovalRefused, ConfigError
 
@@ -48,6 +49,8 @@ class Made(NamedTuple):
     """What still waits."""
     root: str
     """The run that goes on: its own, or the one of whose calls it is one."""
+    is_of_fleet: bool
+    """Its workers go on with it by themselves."""
 
 
 def approve(
@@ -63,7 +66,8 @@ def approve(
     json: opt.OneObject = False,
     quiet: opt.Quiet = False,
 ) -> None:
-    """Allow calls that wait for somebody's decision. They run when the run is resumed.
+    """Allow calls that wait for somebody's decision. They run when the run is resumed; the workers of
+    a fleet go on with their runs by themselves.
 
     Without CALL, the one that waits; where there are several, the message lists them. The decision is recorded with
     who made it, and holds for this very call alone: the tool, its arguments, its place.
@@ -85,6 +89,7 @@ def approve(
 
     store = opt.open_existing(journal)
     run_id = opt.find_run(store, run)
+    _refuse_resuming(store, run_id, journal, resume)
     chosen = _chosen(store, run_id, call, all_)
     arguments = None if edit is None else _edited(store, run_id, chosen, edit, tools or ())
     made = _record(store, run_id, chosen, Decision("allow", who(by), "", arguments, digest))
@@ -121,11 +126,27 @@ def deny(
 
     store = opt.open_existing(journal)
     run_id = opt.find_run(store, run)
+    _refuse_resuming(store, run_id, journal, resume)
     chosen = _chosen(store, run_id, call, all_)
     made = _record(store, run_id, chosen, Decision("deny", who(by), reason, None, digest))
     _tell(made, journal, json=json, to_stderr=resume)
     if resume:
         raise typer.Exit(_go_on(store, made.root, tools, journal, opt.Output(json, quiet, True)))
+
+
+def _refuse_resuming(store: Journal, run_id: str, journal: str | None, resume: bool) -> None:
+    """Leave a run of a fleet to its workers. Nothing was decided yet.
+
+    Raises:
+        ConfigError: It was to be gone on with here.
+    """
+    from tenlines.cli.fleets import goes_on
+
+    if resume and is_of_fleet(store, run_id):
+        raise ConfigError(
+            f"the workers of its fleet go on with run {run_id} by themselves: leave --resume out, and wait for it: "
+            f"{goes_on(store, run_id, journal)}"
+        )
 
 
 def _chosen(store: Journal, run_id: str, call: str | None, all_: bool) -> list[PendingCall]:
@@ -171,7 +192,7 @@ def _record(store: Journal, run_id: str, chosen: Sequence[PendingCall], decision
     for one in chosen:
         about = decision if decision.digest else decision._replace(digest=one.digest)
         waiting = decisions.decide(store, clock, run_id, one.place, about)
-    return Made(run_id, chosen, decision, waiting, outermost(store, run_id))
+    return Made(run_id, chosen, decision, waiting, outermost(store, run_id), is_of_fleet(store, run_id))
 
 
 # --- other arguments ------------------------------------------------------------------------------------
@@ -235,7 +256,7 @@ def _tell(made: Made, journal: str | None, *, json: bool, to_stderr: bool) -> No
     from tenlines.cli.screen import json_line
     from tenlines.cli.waiting import as_json
 
-    go_on = moves.command("resume", [made.root], journal)
+    go_on = moves.command("wait" if made.is_of_fleet else "resume", [made.root], journal)
     if json:
         said = made.decision._asdict()
         del said["digest"]
@@ -272,10 +293,11 @@ def _write(made: Made, go_on: str, journal: str | None, *, to_stderr: bool) -> N
         )
         for one in made.waiting:
             waiting.put_call(console, one, SystemClock().now())
-        for command in waiting.commands(made.run_id, journal, made.waiting):
+        for command in waiting.commands(made.run_id, journal, made.waiting, is_of_fleet=made.is_of_fleet):
             console.print(f"  {clean(command)}", soft_wrap=True)
     if not to_stderr:
-        console.print(f"go on: {clean(go_on)}", soft_wrap=True)
+        how = "its workers go on by themselves" if made.is_of_fleet else "go on"
+        console.print(f"{how}: {clean(go_on)}", soft_wrap=True)
 
 
 def _go_on(store: Journal, run_id: str, tools: Sequence[str] | None, journal: str | None, output: opt.Output) -> int:

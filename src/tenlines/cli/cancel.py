@@ -31,7 +31,7 @@ def cancel(
     running finishes first. The run can be resumed.
 
     Where nobody works on the run, because its process died or it waits for a decision, it is stopped when it is
-    resumed.
+    resumed; a run of a fleet, when a worker takes it up, which needs nothing more.
 
     \b
     Examples:

@@ -166,7 +166,9 @@ class Seat(NamedTuple):
         if doubtful := [place for place in self.story.in_doubt if place not in known]:
             ending.in_doubt(errors, [self.story.call(*place) for place in doubtful], result.run_id)
         if result.status != "answered":
-            ending.stopped(errors, result, self.story.machine.state.limits, journal)
+            start, limits = self.story.start, self.story.machine.state.limits
+            is_of_fleet = start is not None and bool(start.queue)
+            ending.stopped(errors, result, limits, journal, is_of_fleet=is_of_fleet)
             return
         if self.console is not None:
             ending.answered(self.console, result, self.story.worked_s)

@@ -27,10 +27,16 @@ def answered(console: Console, result: RunResult, seconds: float) -> None:
     put(console, line, wrap=True)
 
 
-def stopped(console: Console, result: RunResult, limits: Limits, journal: str | None) -> None:
-    """How it stopped, what it had so far, and the command that goes on."""
+def stopped(
+    console: Console, result: RunResult, limits: Limits, journal: str | None, *, is_of_fleet: bool = False
+) -> None:
+    """How it stopped, what it had so far, and the command that goes on.
+
+    Args:
+        is_of_fleet: The workers of a fleet go on with it.
+    """
     if result.status == "awaiting_approval":
-        waiting(console, result, journal)
+        waiting(console, result, journal, is_of_fleet=is_of_fleet)
         return
     line = Text().append(f"{signs(console).stopped} {result.status}", "bold red")
     if result.reason:
@@ -40,14 +46,15 @@ def stopped(console: Console, result: RunResult, limits: Limits, journal: str | 
         put(console, Text("what it had so far, which is not an answer:", "yellow"))
         put(console, Text(clean(result.partial_answer.strip())), 2, wrap=True)
     undone(console, result)
-    advice, command = moves.next_move(result, limits, journal)
+    advice, command = moves.next_move(result, limits, journal, is_of_fleet=is_of_fleet)
     put(console, Text(f"{advice}{':' if command else ''}", "dim"), wrap=True)
     if command:
         to_copy(console, command)
 
 
-def waiting(console: Console, result: RunResult, journal: str | None) -> None:
+def waiting(console: Console, result: RunResult, journal: str | None, *, is_of_fleet: bool = False) -> None:
     """What waits for somebody's decision, and the commands that give it."""
+    go_on = moves.command("wait" if is_of_fleet else "resume", [result.run_id], journal)
     what = one_line(result.reason, 500) if result.pending or result.paused else "nothing waits any more"
     put(console, Text(f"{signs(console).stopped} {result.status}: {what}", "bold yellow"))
     now = SystemClock().now()
@@ -58,16 +65,17 @@ def waiting(console: Console, result: RunResult, journal: str | None) -> None:
     if journal == "memory":
         put(console, Text("the run was kept in memory only; leave out --journal memory next time", "dim"), wrap=True)
     elif result.pending:
-        put(console, Text("decide and go on:", "dim"))
-        for command in commands(result.run_id, journal, result.pending):
+        put(console, Text("decide, and its workers go on:" if is_of_fleet else "decide and go on:", "dim"))
+        for command in commands(result.run_id, journal, result.pending, is_of_fleet=is_of_fleet):
             to_copy(console, command)
     elif result.paused:
         put(console, Text("look at what waits, decide, and go on:", "dim"))
         to_copy(console, moves.command("pending", [], journal))
-        to_copy(console, moves.command("resume", [result.run_id], journal))
+        to_copy(console, go_on)
     else:
-        put(console, Text("everything is decided; go on:", "dim"))
-        to_copy(console, moves.command("resume", [result.run_id], journal))
+        decided = "everything is decided; its workers go on" if is_of_fleet else "everything is decided; go on"
+        put(console, Text(f"{decided}:", "dim"))
+        to_copy(console, go_on)
 
 
 def undone(console: Console, result: RunResult) -> None:

@@ -15,8 +15,12 @@ def command(name: str, arguments: Sequence[str], journal: str | None, *options: 
     return shlex.join(["tenlines", name, *arguments, *named, *options])
 
 
-def next_move(result: RunResult, limits: Limits, journal: str | None) -> tuple[str, str]:
-    """What to do about a run that stopped: why and how, and the command (or "")."""
+def next_move(result: RunResult, limits: Limits, journal: str | None, *, is_of_fleet: bool = False) -> tuple[str, str]:
+    """What to do about a run that stopped: why and how, and the command (or "").
+
+    Args:
+        is_of_fleet: Its workers can go on with it, where nothing is to be said or cut first.
+    """
     if journal == "memory":
         return "the run was kept in memory only and cannot be resumed; leave out --journal memory next time", ""
     if result.status == "journal_error" and "another process" in result.reason:
@@ -25,7 +29,11 @@ def next_move(result: RunResult, limits: Limits, journal: str | None) -> tuple[s
             f"tenlines show {result.run_id}",
         )
     advice, options = _advice(result, limits)
-    return advice, command("resume", [result.run_id], journal, *options) if options is not None else ""
+    if options is None:
+        return advice, ""
+    if is_of_fleet and not {"--say", "--compact"}.intersection(options):
+        return advice, command("submit", [], journal, "--again", result.run_id, *options)
+    return advice, command("resume", [result.run_id], journal, *options)
 
 
 def _advice(result: RunResult, limits: Limits) -> tuple[str, Sequence[str] | None]:

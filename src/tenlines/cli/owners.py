@@ -14,8 +14,11 @@ def is_gone(owner: str) -> bool | None:
     return None if alive is None else not alive
 
 
-def open_status(owner: str) -> str:
-    """What `open` means for a run: `open, process 4711`, `open, its process is gone`, `open, process 4711 on web-2`."""
+def open_status(owner: str, *, is_of_fleet: bool = False) -> str:
+    """What `open` means for a run: `open, process 4711`, `open, its process is gone`, `open, process 4711 on web-2`;
+    of one that was handed to a fleet and not begun: `open, queued`."""
+    if is_of_fleet and not owner:
+        return "open, queued"
     gone, who = is_gone(owner), words.owner(owner)
     if gone:
         return "open, its process is gone"

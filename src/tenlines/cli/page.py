@@ -183,17 +183,24 @@ class Page:
             ending.undone(self.console, result)
             return
         else:
-            ending.stopped(self.console, result, state.limits, self.journal)
+            ending.stopped(self.console, result, state.limits, self.journal, is_of_fleet=self._is_of_fleet)
         self._line(Text(words.totals(result, self.story.worked_s).replace("·", self.signs.dot), "dim"), wrap=True)
 
     def _open(self, run_id: str) -> None:
         """Who works on it; the command that goes on, unless somebody does."""
-        self._line(Text(clean(open_status(self.story.owner)), "bold cyan"))
+        self._line(Text(clean(open_status(self.story.owner, is_of_fleet=self._is_of_fleet)), "bold cyan"))
         gone = is_gone(self.story.owner)
-        if gone is not False:
+        if self._is_of_fleet:
+            command = moves.command("wait", [run_id], self.journal)
+            self._line(Text().append("its fleet works on it: ", "dim").append(clean(command), "bold"), wrap=True)
+        elif gone is not False:
             command = moves.command("resume", [run_id], self.journal)
             about = "go on: " if gone else "if that process died, go on: "
             self._line(Text().append(about, "dim").append(clean(command), "bold"), wrap=True)
+
+    @property
+    def _is_of_fleet(self) -> bool:
+        return self.story.start is not None and bool(self.story.start.queue)
 
     def _line(self, text: Text, indent: int = 0, *, wrap: bool = False) -> None:
         lines.put(self.console, text, indent, wrap=wrap)

@@ -30,6 +30,7 @@ def pending(run: RunOrNone = None, journal: opt.JournalName = None, json: Lines 
     """List the calls that wait for somebody's decision: their arguments whole, why it is asked, how long it holds.
 
     A run that waits for a run under one of its calls is listed with it. Decide there; the run above is resumed.
+    Of a run of a fleet, its workers go on as soon as all is decided.
 
     \b
     Examples:
@@ -54,7 +55,7 @@ def pending(run: RunOrNone = None, journal: opt.JournalName = None, json: Lines 
     if found:
         _write(store, found, journal)
     for one in callers:
-        _write_caller(one, journal)
+        _write_caller(store, one, journal)
     if not (found or callers):
         typer.echo(NOTHING, err=True)
 
@@ -97,9 +98,9 @@ def _write_json(found: list[tuple[str, tuple[PendingCall, ...]]], callers: list[
             typer.echo(json_line(paused_as_json(caller.run_id, paused), sys.stdout))
 
 
-def _write_caller(one: Caller, journal: str | None) -> None:
+def _write_caller(store: Journal, one: Caller, journal: str | None) -> None:
     """A run that goes on when runs under it do."""
-    from tenlines.cli import moves, waiting
+    from tenlines.cli import fleets, waiting
     from tenlines.cli.screen import console_for
     from tenlines.trace.text import clean
 
@@ -107,12 +108,15 @@ def _write_caller(one: Caller, journal: str | None) -> None:
     console.print(f"run {one.run_id}", style="bold")
     for paused in one.paused:
         waiting.put_paused(console, paused)
-    when = "when that is decided" if one.undecided else "all that is decided; go on"
-    console.print(f"  {when}: {clean(moves.command('resume', [one.run_id], journal))}", soft_wrap=True)
+    if fleets.is_of_fleet(store, one.run_id):
+        when = "when that is decided, its workers go on" if one.undecided else "all that is decided; its workers go on"
+    else:
+        when = "when that is decided" if one.undecided else "all that is decided; go on"
+    console.print(f"  {when}: {clean(fleets.goes_on(store, one.run_id, journal))}", soft_wrap=True)
 
 
 def _write(store: Journal, found: list[tuple[str, tuple[PendingCall, ...]]], journal: str | None) -> None:
-    from tenlines.cli import waiting
+    from tenlines.cli import fleets, waiting
     from tenlines.cli.screen import console_for
     from tenlines.drivers.callers import caller_of
     from tenlines.ports import SystemClock
@@ -125,5 +129,8 @@ def _write(store: Journal, found: list[tuple[str, tuple[PendingCall, ...]]], jou
         for one in calls:
             waiting.put_call(console, one, now)
             console.print(f"      digest: {one.digest}", style="dim", soft_wrap=True)
-        for command in waiting.commands(run_id, journal, calls):
+        is_of_fleet = fleets.is_of_fleet(store, run_id)
+        for command in waiting.commands(run_id, journal, calls, is_of_fleet=is_of_fleet):
             console.print(f"  {clean(command)}", soft_wrap=True)
+        if is_of_fleet:
+            console.print("  its workers then go on by themselves", style="dim")

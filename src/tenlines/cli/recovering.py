@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TextIO, TypeAlias, get_ar
 
 from tenlines.cli import options as opt
 from tenlines.cli.callers import is_waited_for
+from tenlines.cli.fleets import is_of_fleet
+from tenlines.cli.moves import command
 from tenlines.cli.owners import is_gone
 from tenlines.cli.reopening import Given, gone, model_of, tools_of
 from tenlines.cli.screen import console_for, json_line, own_stdout
@@ -114,6 +116,10 @@ def _recover_one(store: Journal, run_id: str, given: Given, crowd: Crowd, models
         return Recovered(run_id, "skipped", "stopped before it began")
     try:
         story = read_story(store.read(run_id))
+        if is_of_fleet(store, run_id):
+            return Recovered(
+                run_id, "skipped", f"it is worked on by a fleet: {command('wait', [run_id], given.journal)}"
+            )
         if why := _why_not(story, given.take_over):
             return Recovered(run_id, "skipped", why)
         if caller := is_waited_for(store, run_id):

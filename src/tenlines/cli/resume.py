@@ -63,11 +63,13 @@ def resume(
     A call that was under way when the process died runs again only if its tool is read_only or idempotent. Any
     other is looked up with the tool's `reconcile`, or reported as in doubt.
 
-    A run whose process is alive is left to it. A tool whose calls needed leave goes on needing it; what --deny named
-    is asked about, unless --deny names it again.
+    A run whose process is alive is left to it. So is a run of a fleet to its workers (`tenlines wait`), while it is not
+    over; one that ended without an answer is gone on with here, or by them: `tenlines submit --again`.
 
-    With --all: every open run whose process on this machine is known to be dead, one line for each. The exit code is
-    0 when each of them was answered, or waits for a decision.
+    A tool whose calls needed leave goes on needing it; what --deny named is asked about, unless --deny names it again.
+
+    With --all: every open run whose process on this machine is known to be dead, one line for each; not those of
+    a fleet. The exit code is 0 when each of them was answered, or waits for a decision.
 
     \b
     Examples:
@@ -112,11 +114,14 @@ def go_on(store: Journal, run_id: str, given: Given, output: opt.Output) -> int:
             cannot be had.
     """
     from tenlines.cli.driving import WAITS, seat
+    from tenlines.cli.fleets import refuse_if_of_fleet
     from tenlines.cli.owners import refuse_if_alive
     from tenlines.drivers.letters import waiting
     from tenlines.trace.story import read_story
 
     story = read_story(store.read(run_id))
+    if story.end is None or story.end.status == "awaiting_approval":
+        refuse_if_of_fleet(store, run_id, given.journal, given.take_over)
     if story.end is None:
         refuse_if_alive(run_id, story.owner, given.take_over)
     with seat(output, story) as here:

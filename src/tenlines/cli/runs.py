@@ -11,7 +11,7 @@ from tenlines.cli import options as opt
 from tenlines.errors import ConfigError
 
 if TYPE_CHECKING:
-    from tenlines.ports import RunSummary
+    from tenlines.ports import Journal, RunSummary
 
 Limit = Annotated[int, typer.Option("--limit", "-n", metavar="N", min=1, help="How many, the newest first.")]
 StatusName = Annotated[
@@ -36,7 +36,8 @@ def runs(
     """List the recorded runs, the newest first.
 
     A run is `open` while a process works on it, and after that process died: `tenlines resume` takes it up, and
-    `tenlines resume --all` every such run.
+    `tenlines resume --all` every such run. One that was handed to a fleet is `open, queued` until a worker begins with
+    it, and its workers take it up by themselves.
 
     \b
     Examples:
@@ -57,7 +58,7 @@ def runs(
     if json:
         _write_json(found)
     elif found:
-        _write_table(found)
+        _write_table(store, found)
     else:
         typer.echo(_none(status, session), err=True)
 
@@ -87,13 +88,13 @@ def _write_json(found: list[RunSummary]) -> None:
         typer.echo(json_line({**msgspec.structs.asdict(one), "process_is_gone": gone}, sys.stdout))
 
 
-def _write_table(found: list[RunSummary]) -> None:
+def _write_table(store: Journal, found: list[RunSummary]) -> None:
     """Columns that line up. On a terminal the task is cut at its edge; elsewhere it is whole."""
     from rich.text import Text
 
     from tenlines.cli.screen import console_for
 
-    rows = _rows(found)
+    rows = _rows(store, found)
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]) - 1)]
     console = console_for(sys.stdout)
     for number, row in enumerate(rows):
@@ -106,9 +107,8 @@ def _write_table(found: list[RunSummary]) -> None:
         console.print(line, soft_wrap=not console.is_terminal, no_wrap=True, overflow="ellipsis")
 
 
-def _rows(found: list[RunSummary]) -> list[tuple[str, ...]]:
+def _rows(store: Journal, found: list[RunSummary]) -> list[tuple[str, ...]]:
     """The cells. Sessions have a column where there are any."""
-    from tenlines.cli.owners import open_status
     from tenlines.ports import SystemClock
     from tenlines.trace.text import one_line
     from tenlines.trace.words import ago
@@ -116,11 +116,20 @@ def _rows(found: list[RunSummary]) -> list[tuple[str, ...]]:
     now, has_sessions = SystemClock().now(), any(one.session for one in found)
     rows: list[tuple[str, ...]] = [("run", "when", "status", "steps", *["session"] * has_sessions, "task")]
     for one in found:
-        status = one_line(open_status(one.owner), 60) if one.status == "open" else one.status
+        status = _open(store, one) if one.status == "open" else one.status
         turn = f"{one_line(one.session, 30)} {one.turn}" if one.session else ""
         steps, task = str(one.steps), one_line(one.task)
         rows.append((one.run_id, ago(now - one.started_at), status, steps, *[turn] * has_sessions, task))
     return rows
+
+
+def _open(store: Journal, one: RunSummary) -> str:
+    from tenlines.cli.fleets import is_of_fleet
+    from tenlines.cli.owners import open_status
+    from tenlines.trace.text import one_line
+
+    is_queued = not one.owner and is_of_fleet(store, one.run_id)
+    return one_line(open_status(one.owner, is_of_fleet=is_queued), 60)
 
 
 STATUS_STYLE = {"answered": "green", "open": "cyan", "model_error": "red", "journal_error": "red"}

@@ -20,8 +20,8 @@ def say(run: opt.Run, text: What, by: By = None, journal: opt.JournalName = None
     """Tell the model something in a run that is under way, whatever process works on it.
 
     Nothing is interrupted: the model hears it as soon as the exchange at hand is closed. Where nobody works on the run,
-    because its process died or it waits for a decision, it is heard when the run is resumed. A run that has ended is
-    resumed with it: `tenlines resume RUN --say TEXT`.
+    because its process died or it waits for a decision, it is heard when the run is resumed, or when a worker of its
+    fleet takes it up. A run that has ended is resumed with it: `tenlines resume RUN --say TEXT`.
 
     It is recorded in the run with who said it.
 

@@ -30,6 +30,8 @@ class Sent(NamedTuple):
     """How the run stands."""
     outermost: str
     """The run that is to be resumed, so that this one goes on."""
+    is_of_fleet: bool = False
+    """The workers of a fleet go on with it."""
 
 
 def send(store: Journal, run_id: str, what: Saying | Stopping) -> Sent:
@@ -50,18 +52,20 @@ def send(store: Journal, run_id: str, what: Saying | Stopping) -> Sent:
 
 
 def _seen(store: Journal, letter: Letter) -> Sent:
+    from tenlines.cli.fleets import is_of_fleet
     from tenlines.cli.owners import is_gone
     from tenlines.drivers.callers import outermost
     from tenlines.drivers.recorder import machine_of
 
     state, caller = machine_of(store, letter.run_id).state, outermost(store, letter.run_id)
-    status = "open" if state.ended is None else state.ended.status
+    status, fleet = "open" if state.ended is None else state.ended.status, is_of_fleet(store, letter.run_id)
     if state.mail >= letter.number:
-        return Sent(letter, "heard", status, caller)
+        return Sent(letter, "heard", status, caller, fleet)
     if status not in ("open", "awaiting_approval"):
-        return Sent(letter, "missed", status, caller)
-    waits = status == "awaiting_approval" or is_gone(owner_of(store, letter.run_id, state))
-    return Sent(letter, "waits" if waits else "posted", status, caller)
+        return Sent(letter, "missed", status, caller, fleet)
+    owner = owner_of(store, letter.run_id, state)
+    waits = status == "awaiting_approval" or is_gone(owner) or (fleet and not owner)
+    return Sent(letter, "waits" if waits else "posted", status, caller, fleet)
 
 
 def owner_of(store: Journal, run_id: str, state: State) -> str:
@@ -71,20 +75,32 @@ def owner_of(store: Journal, run_id: str, state: State) -> str:
     return next((line.owner for line in lines if line.run_id == run_id), started)
 
 
+def _next(sent: Sent, journal: str | None) -> str:
+    """The command that goes on; "" where nothing is to be done."""
+    from tenlines.cli.moves import command
+
+    if sent.fate in ("heard", "posted") or (sent.fate == "missed" and sent.status == "answered"):
+        return ""
+    if not sent.is_of_fleet:
+        return command("resume", [sent.outermost], journal)
+    return command("submit", [], journal, "--again", sent.outermost) if sent.fate == "missed" else ""
+
+
+def _when(sent: Sent) -> str:
+    return "a worker of its fleet takes it up" if sent.is_of_fleet else "the run is resumed"
+
+
 def report(sent: Sent, did: str, journal: str | None, *, json: bool) -> int:
     """Say what became of a letter; returns the exit code.
 
     Args:
         did: What the run does when it has heard it, as in `run k2v9 DID`.
     """
-    from tenlines.cli import moves
     from tenlines.cli.screen import json_line
     from tenlines.trace.text import clean
 
     run_id = sent.letter.run_id
-    go_on = moves.command("resume", [sent.outermost], journal) if sent.fate in ("waits", "missed") else ""
-    if sent.fate == "missed" and sent.status == "answered":
-        go_on = ""
+    go_on = _next(sent, journal)
     if json:
         said = {"run_id": run_id, "number": sent.letter.number, "fate": sent.fate, "status": sent.status}
         typer.echo(json_line({**said, "next": go_on}, sys.stdout))
@@ -92,7 +108,7 @@ def report(sent: Sent, did: str, journal: str | None, *, json: bool) -> int:
         told = {
             "heard": f"run {run_id} {did}",
             "posted": f"posted; run {run_id} hears it when the work at hand lets it (`tenlines show {run_id}`)",
-            "waits": f"posted; nobody works on run {run_id}, so it is heard when the run is resumed",
+            "waits": f"posted; nobody works on run {run_id}, so it is heard when {_when(sent)}",
             "missed": f"run {run_id} ended as {sent.status} before it heard it",
         }
         typer.echo(clean(told[sent.fate]), err=sent.fate == "missed")

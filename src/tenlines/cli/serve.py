@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tenlines.cli import endpoint, hiding
+from tenlines.cli import endpoint, fleets, hiding
 from tenlines.cli import options as opt
 from tenlines.cli.mcp_tools import McpNames, McpTrust
 from tenlines.cli.run import PriceText
@@ -136,11 +136,8 @@ def _moves(journal: str | None, story: Story) -> Sequence[tuple[str, str]]:
 
 
 def _resume_command(store: Journal, journal: str | None, run_id: str) -> str:
-    """What goes on with a run; of one that is a call of another, with that."""
-    from tenlines.cli.moves import command
-    from tenlines.drivers.callers import outermost
-
-    return command("resume", [outermost(store, run_id)], journal)
+    """What goes on with a run, or waits until its fleet has; of one that is a call of another, with that."""
+    return fleets.goes_on(store, run_id, journal)
 
 
 def _tell(address: Address, *, open: bool) -> None:

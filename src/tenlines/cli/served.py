@@ -143,20 +143,24 @@ def next_moves(story: Story, journal: str | None) -> Sequence[tuple[str, str]]:
     from tenlines.cli.owners import is_gone
     from tenlines.cli.waiting import commands
 
-    result = story.machine.result()
+    result, is_of_fleet = story.machine.result(), story.start is not None and bool(story.start.queue)
     if story.end is None:
+        if is_of_fleet:
+            return [("its fleet works on it", moves.command("wait", [result.run_id], journal))]
         gone_on = ("go on where it stopped", moves.command("resume", [result.run_id], journal))
         return () if is_gone(story.owner) is False else [gone_on]
     if result.status == "answered":
         return ()
     if result.status == "awaiting_approval" and result.pending:
         whys = ("allow it and go on", "deny it and go on", "allow all and go on")
-        return list(zip(whys, commands(result.run_id, journal, result.pending), strict=False))
+        answers = commands(result.run_id, journal, result.pending, is_of_fleet=is_of_fleet)
+        return list(zip(whys, answers, strict=False))
     if result.status == "awaiting_approval" and result.paused:
         places = [(one.run_id, one.place) for paused in result.paused for one in paused.waiting]
         leave = [("allow it", moves.command("approve", place, journal)) for place in places[:_LISTED]]
-        return [*leave, ("then go on", moves.command("resume", [result.run_id], journal))]
-    return [moves.next_move(result, story.machine.state.limits, journal)]
+        then = ("then it goes on", "wait") if is_of_fleet else ("then go on", "resume")
+        return [*leave, (then[0], moves.command(then[1], [result.run_id], journal))]
+    return [moves.next_move(result, story.machine.state.limits, journal, is_of_fleet=is_of_fleet)]
 
 
 _LISTED = 5

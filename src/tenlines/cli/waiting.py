@@ -60,13 +60,16 @@ def listed(pending: Sequence[PendingCall], now: float) -> str:
     return "\n".join(rows)
 
 
-def commands(run_id: str, journal: str | None, pending: Sequence[PendingCall]) -> list[str]:
-    """What answers: of one call, or of the first of several."""
+def commands(
+    run_id: str, journal: str | None, pending: Sequence[PendingCall], *, is_of_fleet: bool = False
+) -> list[str]:
+    """What answers: of one call, or of the first of several. The workers of a fleet then go on by themselves."""
     call = [pending[0].place] if len(pending) > 1 else []
-    several = [moves.command("approve", [run_id], journal, "--all", "--resume")] if len(pending) > 1 else []
+    then = [] if is_of_fleet else ["--resume"]
+    several = [moves.command("approve", [run_id], journal, "--all", *then)] if len(pending) > 1 else []
     return [
-        moves.command("approve", [run_id, *call], journal, "--resume"),
-        moves.command("deny", [run_id, *call], journal, "--reason", "...", "--resume"),
+        moves.command("approve", [run_id, *call], journal, *then),
+        moves.command("deny", [run_id, *call], journal, "--reason", "...", *then),
         *several,
     ]
 
