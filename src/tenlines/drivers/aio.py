@@ -161,7 +161,7 @@ class _Driver(Bookkeeping):
                 await self._arrival(self.earliest())
             for happened in chain(self._settled(), self.overdue(), self.heard()):
                 yield happened
-            if self.hands_back(effect, limits, waiting):
+            if waiting and self.hands_back(effect, limits, waiting):
                 waiting.clear()
             if self.parts.machine.stopping == "now":
                 for happened in await self._end_all():

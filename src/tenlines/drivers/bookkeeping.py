@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple, cast
@@ -18,6 +18,7 @@ from tenlines.core.effects import AskHuman, CallModel, Effect, RunnableCall, Run
 from tenlines.core.limits import Limits
 from tenlines.core.transcript import Reply
 from tenlines.drivers import drafts
+from tenlines.drivers.control import Control
 from tenlines.drivers.drafts import Draft, Ended, Running
 from tenlines.drivers.recorder import Parts, Recorder
 from tenlines.errors import JournalError
@@ -59,7 +60,7 @@ class Bookkeeping(ABC):
 
     def next(self) -> Effect:
         """What the machine wants, once it knows what was said, and which calls ended that were given up."""
-        if self.control is not None or self.abandoned:
+        if self.abandoned or (self.control is not None and self.control.pending):
             for happened in chain(self.heard(), self.latecomers()):
                 self.recorder.record(happened)
         return self.parts.machine.next(self.parts.clock.now())
@@ -72,10 +73,14 @@ class Bookkeeping(ABC):
     def latecomers(self) -> Iterator[Draft]:
         """Calls that were given up, were answered for, and have ended after all."""
 
-    def heard(self) -> Iterator[Draft]:
+    def heard(self) -> Iterable[Draft]:
         """What people said since the last time."""
-        if self.control is not None and self.control.pending and not self.recorder.is_ended:
-            yield from self.control.take()
+        control = self.control
+        return self._taken_from(control) if control is not None and control.pending else ()
+
+    def _taken_from(self, control: Control) -> Iterator[Draft]:
+        if not self.recorder.is_ended:
+            yield from control.take()
             if self.parts.machine.stopping:
                 for running in self.running.values():
                     running.ctx.drain()
@@ -111,7 +116,7 @@ class Bookkeeping(ABC):
                 partial(running.tool.call, bound, running.ctx), running.ctx, is_async
             )
             stop = self.begin(key, work, is_async)
-            self.running[key] = running._replace(stop=stop)
+            self.running[key] = Running(*running[:-1], stop=stop)
         self.prepared.clear()
 
     # --- leave to run, and what became of calls ---
@@ -159,8 +164,11 @@ class Bookkeeping(ABC):
         changed = machine.state.limits is not limits or not still_fit(machine.state, waiting)
         return bool(machine.stopping) or over or changed
 
-    def overdue(self) -> Iterator[Draft]:
+    def overdue(self) -> Iterable[Draft]:
         """Give up the calls whose time is over."""
+        return self._given_up() if self.running else ()
+
+    def _given_up(self) -> Iterator[Draft]:
         now = self.parts.clock.now()
         for key, running in list(self.running.items()):
             if running.ctx.deadline_at is not None and now >= running.ctx.deadline_at:
@@ -183,13 +191,13 @@ class Bookkeeping(ABC):
         is_child = key in self.running and self.running[key].tool.spec.child
         return isinstance(end.error, KeyboardInterrupt) or (is_child and isinstance(end.error, JournalError))
 
-    def late(self, key: str, end: Ended) -> Iterator[Draft]:
+    def late(self, key: str, end: Ended) -> Iterable[Draft]:
         """A call that was given up has ended. That it obeyed its cancellation is no news, but what it spent is."""
         running = self.abandoned.pop(key, None)
         if running is None:
-            return
-        if running.ctx.spent is not None or not isinstance(end.error, asyncio.CancelledError):
-            yield drafts.late(running, end)
+            return ()
+        is_news = running.ctx.spent is not None or not isinstance(end.error, asyncio.CancelledError)
+        return (drafts.late(running, end),) if is_news else ()
 
     def abandon(self, key: str) -> None:
         """Stop waiting for a call."""

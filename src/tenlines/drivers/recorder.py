@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from itertools import takewhile
 from typing import Any, NamedTuple, TypeAlias
 
@@ -134,9 +134,9 @@ class Recorder:
         """Make everything durable that was recorded so far. Called before acting and before waiting."""
         self.parts.journal.commit(self._run_id)
 
-    async def acommit(self) -> None:
+    def acommit(self) -> Awaitable[None]:
         """The same for asyncio."""
-        await self.parts.journal.acommit(self._run_id)
+        return self.parts.journal.acommit(self._run_id)
 
     def end(self, effect: Effect) -> None:
         """Record the end, unless it is already in the log, or the run is only let go of."""
