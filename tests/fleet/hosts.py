@@ -76,12 +76,12 @@ class Hosts:
 
     def cut(self, worker: str, server: str) -> None:
         """Lose all that one sends to the other from now on, without a word to either."""
-        for name, device in _ends(worker, server):
+        for name, device in self._ends(worker, server):
             self._ask(name, ["tc", "qdisc", "replace", "dev", device, "root", *_loss()])
 
     def mend(self, worker: str, server: str) -> None:
         """Let everything through again."""
-        for name, device in _ends(worker, server):
+        for name, device in self._ends(worker, server):
             self._ask(name, ["tc", "qdisc", "del", "dev", device, "root"])
 
     def close(self) -> None:
@@ -95,7 +95,7 @@ class Hosts:
         number = 4 * (len(SERVERS) * self._workers.index(worker) + SERVERS.index(server))
         near, far = f"10.77.1.{number + 1}", f"10.77.1.{number + 2}"
         near_mac, far_mac = f"02:77:00:00:01:{number + 1:02x}", f"02:77:00:00:01:{number + 2:02x}"
-        (_, to), (_, back) = _ends(worker, server)
+        (_, to), (_, back) = self._ends(worker, server)
         peer = f"peer name {back} address {far_mac} netns {self._holders[server].pid}"
         self._configure(
             worker,
@@ -116,6 +116,11 @@ class Hosts:
             ],
         )
 
+    def _ends(self, worker: str, server: str) -> Iterator[tuple[str, str]]:
+        """Both ends of a link: where, and as what."""
+        yield worker, f"to-{server}"
+        yield server, f"from-{self._workers.index(worker)}"  # names of devices are short
+
     def _configure(self, name: str, lines: Sequence[str]) -> None:
         self._ask(name, ["ip", "-batch", "-"], "\n".join(lines))
 
@@ -129,12 +134,6 @@ def hosts_or_skip(workers: Sequence[str]) -> Hosts:
         return Hosts(workers)
     except NoNamespaces as error:
         pytest.skip(f"NO NETWORK NAMESPACES: cuts of the network were NOT tested; {error}")
-
-
-def _ends(worker: str, server: str) -> Iterator[tuple[str, str]]:
-    """Both ends of a link: where, and as what."""
-    yield worker, f"to-{server}"
-    yield server, f"from-{worker}"
 
 
 def _namespace() -> subprocess.Popen[bytes]:
@@ -182,4 +181,4 @@ def _check_commands() -> None:
 def _done(command: Sequence[str], text: str) -> None:
     done = subprocess.run(command, input=text, capture_output=True, text=True, check=False, timeout=30)
     if done.returncode:
-        raise NoNamespaces(f"{' '.join(command)}: {done.stderr.strip() or done.stdout.strip()} ({text})")
+        raise RuntimeError(f"{' '.join(command)}: {done.stderr.strip() or done.stdout.strip()} ({text})")

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import TracebackType
 
 import pytest
-from postgres_server import free_port
+from postgres_server import LOOPBACK, free_port
 
 from tenlines.fleet.dev_server import answers, program, server_command, watch
 
@@ -30,7 +30,7 @@ class TemporalServer:
     """One server with a folder of its own. Started when it is made.
 
     Args:
-        ip: Where it listens.
+        ip: Where clients find it. It talks with itself on loopback, so elsewhere it listens on all that there is.
         port: None for any that is free.
         inside: What goes before its command, and before those that ask it: leads into the namespace that has `ip`.
 
@@ -38,7 +38,7 @@ class TemporalServer:
         address: `IP:PORT`; the same after each restart.
     """
 
-    def __init__(self, ip: str = "127.0.0.1", port: int | None = None, inside: Sequence[str] = ()) -> None:
+    def __init__(self, ip: str = LOOPBACK, port: int | None = None, inside: Sequence[str] = ()) -> None:
         self._home = Path(tempfile.mkdtemp(prefix="tenlines-temporal-"))
         self._ip, self._port, self._inside = ip, port or free_port(), tuple(inside)
         self._log = self._home / "log"
@@ -61,7 +61,8 @@ class TemporalServer:
 
     def start(self) -> None:
         """Start it, and wait until it answers."""
-        command = server_command(program(), self._home / "temporal.db", self._port, self._ip)
+        ip = LOOPBACK if self._ip == LOOPBACK else "0.0.0.0"
+        command = server_command(program(), self._home / "temporal.db", self._port, ip)
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
                 [*self._inside, *command], stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
