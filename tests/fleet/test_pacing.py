@@ -434,9 +434,8 @@ def test_four_processes_keep_to_one_rate_and_use_it(
         given = connection.execute("SELECT model, at FROM sent ORDER BY at").fetchall()
     assert all(said), "each process had its share"
     sent = sorted((at, due, model, size) for one in said for model, due, at, size in one)
-    assert all(at >= due for at, due, *_ in sent), "nobody was early"
-    late = max(at - due for at, due, *_ in sent)
-    first, last = sent[0][0], sent[0][0] + seconds
+    last = sent[0][0] + seconds
+    assert all(at > due - 1e-3 for at, due, *_ in sent), "nobody was early"
 
     def weights(model: str, is_counted: bool) -> list[tuple[float, float]]:
         return [(at, size if is_counted else 1) for at, _, name, size in sent if name == model]
@@ -444,10 +443,15 @@ def test_four_processes_keep_to_one_rate_and_use_it(
     for model, rate, is_counted in (("requests", requests, False), ("tokens", tokens, True), ("slow", 1.0, False)):
         places = [(at, 1.0) for name, at in given if name == model]
         used = weights(model, is_counted)
-        most, share = most_in(window, used), sum(weight for _, weight in used) / (rate * (last - first))
+        # What is late comes closer to what follows it. Nothing else does: the schedule itself is exact.
+        lateness = [at - place for (at, _), (place, _) in zip(used, places, strict=False)]
+        assert min(lateness) > -1e-3, "by the clock of the database neither"
+        late, most = max(lateness), most_in(window, used)
+        share = sum(weight for at, weight in used if at <= last) / (rate * seconds)
+        of_it = "" if model == "slow" else f", {share:.0%} of the rate used"
         say(
-            f"{model}: {len(used)} requests by 4 processes in {seconds:g} s"
-            f"{f', {share:.0%} of the rate used' * (model != 'slow')}; most in {window:g} s: {most:g} of {rate * window:g} (latest: {late * 1000:.0f} ms)"
+            f"{model}: {len(used)} requests by 4 processes in {seconds:g} s{of_it}; most in {window:g} s: {most:g} of "
+            f"{rate * window:g} (latest: {late * 1000:.0f} ms)"
         )
         if not is_counted:
             assert most_in(1.0, places) <= rate

