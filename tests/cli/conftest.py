@@ -22,10 +22,12 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))  # what the tests of the commands share: `import spoiled`
 sys.path.insert(0, str(Path(__file__).parent.parent / "journal"))  # runs to put into journals, and a Postgres
+sys.path.insert(0, str(Path(__file__).parent.parent / "fleet"))  # a Temporal
 
 from postgres_server import postgres_server
+from temporal_server import temporal_server
 
-__all__ = ["postgres_server"]
+__all__ = ["postgres_server", "temporal_server"]
 
 TOOLS = '''
 import os, pathlib, time
@@ -61,6 +63,9 @@ def fail() -> str:
     """Raises."""
     raise ValueError("no [red]such[/red] thing")
 '''
+
+
+FLEET = ("TENLINES_APP", "TENLINES_TEMPORAL", "TEMPORAL_ADDRESS", "TEMPORAL_NAMESPACE")
 
 
 class Server:
@@ -170,7 +175,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with tools and a journal of its own; nothing of the machine's environment leaks in."""
     (tmp_path / "tools.py").write_text(TOOLS)
     monkeypatch.setenv("TENLINES_JOURNAL", str(tmp_path / "journal.db"))
-    for name in ("TENLINES_MODEL", "TENLINES_DEBUG", "NO_COLOR", "FORCE_COLOR", "OPENAI_API_KEY", "COLUMNS"):
+    for name in ("TENLINES_MODEL", "TENLINES_DEBUG", "NO_COLOR", "FORCE_COLOR", "OPENAI_API_KEY", "COLUMNS", *FLEET):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.chdir(tmp_path)

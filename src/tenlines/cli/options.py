@@ -356,6 +356,8 @@ def find_run(journal: Journal, typed: str) -> str:
         if not newest:
             raise RunNotFound('the journal is empty; `tenlines run "..."` makes the first run')
         return outermost(journal, newest[0].run_id)
+    if _is_there(journal, typed):
+        return typed
     runs = journal.runs()
     if any(one.run_id == typed for one in runs):
         return typed
@@ -367,6 +369,14 @@ def find_run(journal: Journal, typed: str) -> str:
     if not runs:
         raise RunNotFound('the journal is empty; `tenlines run "..."` makes the first run')
     raise RunNotFound(f"no run begins with {typed!r}; the newest are:\n{_listed(runs[:3])}")
+
+
+def _is_there(journal: Journal, run_id: str) -> bool:
+    """Whether there is such a run that can be read: seen without a list of all."""
+    try:
+        return next(iter(journal.read(run_id)), None) is not None
+    except JournalError:
+        return False
 
 
 def _listed(runs: list[RunSummary]) -> str:
