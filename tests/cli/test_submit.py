@@ -176,9 +176,20 @@ def test_a_run_that_ended_at_a_limit_is_put_back_with_a_higher_one(tenlines: Ten
     assert order.limits == Limits(steps=9, tool_calls=50)
 
 
+def test_a_run_that_is_not_over_is_handed_in_where_the_engine_has_lost_it(
+    tenlines: Tenlines, engine: NotingEngine
+) -> None:
+    not_begun, paused = queued("look", queue="reports"), queued("pay")
+    assert worked_on(paused).status == "awaiting_approval"
+    for run_id in (not_begun, paused):
+        assert tenlines("submit", "--again", run_id).out == f"{run_id}\n"
+    assert [(one.run_id, one.again) for one in engine.orders] == [(not_begun, True), (paused, False)]
+
+
 def test_what_cannot_be_put_back_is_refused_with_the_command_that_helps(
     tenlines: Tenlines, engine: NotingEngine
 ) -> None:
+    engine.refuses = 99  # it knows all of them
     cases = {queued("look"): "is not over, and its fleet has it: tenlines wait "}
     answered, paused = queued("hello"), queued("pay")
     worked_on(answered)

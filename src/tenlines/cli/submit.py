@@ -109,8 +109,9 @@ def submit(
     `tenlines wait` waits for it. The agent is one of the file, with its limits unless others are given. The journal and
     Temporal have to be those of the workers.
 
-    With --again a run that ended without an answer (a limit, a cancel, set aside) is worked on again. It keeps its
-    agent, version and queue; what is done is not repeated. Limits are those of the whole run.
+    With --again a run that ended without an answer (a limit, a cancel, set aside) is worked on again. So is one that is
+    not over, where Temporal has lost it. It keeps its agent, version and queue; what is done is not repeated. Limits
+    are those of the whole run.
 
     \b
     Examples:
@@ -211,10 +212,10 @@ async def _has_worker(engine: Temporal, order: Order) -> bool:
 
 
 def _put_back(named: str, place: Place, given: opt.GivenLimits, journal: str | None, engine: Temporal) -> Handed:
-    """Have a run that has ended worked on again.
+    """Have a run worked on again that has ended, or that the engine does not know any more.
 
     Raises:
-        ConfigError: It is of no fleet, or there is nothing to go on with.
+        ConfigError: It is of no fleet, or there is nothing to go on with, or its fleet has it.
         EngineError: The engine cannot be reached, or has not let go of the run.
     """
     import asyncio
@@ -229,13 +230,16 @@ def _put_back(named: str, place: Place, given: opt.GivenLimits, journal: str | N
     run_id = opt.find_run(store, named)
     state = machine_of(store, run_id).state
     assert state.start is not None
-    _refuse_to_put_back(store, state, journal)
+    status = _status(state)
+    _refuse_to_put_back(store, state, status, journal)
     start, limits = state.start, given.over(state.limits)
-    order = Order(run_id, start.agent, start.version, start.queue, place.priority, place.delay_s, True, limits)
+    again = status != "awaiting_approval"
+    order = Order(run_id, start.agent, start.version, start.queue, place.priority, place.delay_s, again, limits)
 
     async def start_again() -> Handed:
         until = asyncio.get_running_loop().time() + PATIENCE_S
         while not await engine.start(order):
+            _refuse_what_is_there(run_id, status, journal)
             if asyncio.get_running_loop().time() > until:
                 raise EngineError(f"Temporal has not let go of run {run_id} yet: try it again in a moment")
             await asyncio.sleep(_EVERY_S)
@@ -244,25 +248,39 @@ def _put_back(named: str, place: Place, given: opt.GivenLimits, journal: str | N
     return asyncio.run(start_again())
 
 
-def _refuse_to_put_back(store: Journal, state: State, journal: str | None) -> None:
-    """Refuse a run that is of no fleet, that is not over, or that there is nothing to do about.
+def _status(state: State) -> str:
+    from tenlines.core.state import Phase
+
+    return "open" if state.ended is None or state.phase is not Phase.ENDED else state.ended.status
+
+
+def _refuse_to_put_back(store: Journal, state: State, status: str, journal: str | None) -> None:
+    """Refuse a run that is of no fleet, or that there is nothing to do about.
 
     Raises:
         ConfigError: It is one.
     """
     from tenlines.cli.moves import command
-    from tenlines.core.state import Phase
     from tenlines.drivers.callers import outermost
 
     assert state.start is not None
     run_id = state.start.run_id
-    status = "open" if state.ended is None or state.phase is not Phase.ENDED else state.ended.status
     if (root := outermost(store, run_id)) != run_id:
         raise ConfigError(f"run {run_id} is a call of run {root}, which goes on with it: name that one")
     if not state.start.queue:
         raise ConfigError(f"run {run_id} is of no fleet; go on with it here: {command('resume', [run_id], journal)}")
     if status == "answered":
         raise ConfigError(f"run {run_id} is answered already: {command('show', [run_id], journal)}")
+
+
+def _refuse_what_is_there(run_id: str, status: str, journal: str | None) -> None:
+    """Refuse a run that is not over, and that the engine knows.
+
+    Raises:
+        ConfigError: It is one.
+    """
+    from tenlines.cli.moves import command
+
     if status == "awaiting_approval":
         pending = command("pending", [run_id], journal)
         raise ConfigError(f"run {run_id} waits for a decision, and goes on by itself when it has it: {pending}")
