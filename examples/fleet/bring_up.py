@@ -117,6 +117,7 @@ def _begun(held: ExitStack, state: Path, options: argparse.Namespace) -> list[Wo
     say("Postgres ...")
     postgres = held.enter_context(LocalPostgres(state / "postgres"))
     say("Temporal ...")
+    (state / "temporal").mkdir(mode=0o700, exist_ok=True)
     temporal = held.enter_context(DevServer(state / "temporal" / "temporal.db", port=0))
     environment = {
         "TENLINES_JOURNAL": postgres.address,
@@ -176,7 +177,7 @@ def _alone(state: Path) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            raise SystemExit(f"a fleet is up already in {state}; --state names another folder") from None
+            raise SystemExit(f"a fleet is up already in {state}; $FLEET_STATE names another folder") from None
         yield
 
 
@@ -195,7 +196,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="examples/fleet/up", description=__doc__)
     parser.add_argument("--model", help="the model of the agent, as for `tenlines run` [a function stands for it]")
     parser.add_argument("--workers", type=int, default=2, help="how many [2]")
-    parser.add_argument("--state", type=Path, required=True, help="the folder for the data")
+    parser.add_argument("--state", type=Path, required=True, help=argparse.SUPPRESS)
     return parser.parse_args()
 
 
