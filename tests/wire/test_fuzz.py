@@ -77,18 +77,22 @@ def mutated(value: Any, random: Random) -> Any:
     """The value with one to three places changed; the value itself stays as it is."""
     value = json.loads(json.dumps(value))
     for _ in range(random.randint(1, 3)):
-        holders = [holder for holder in _holders(value) if holder]
+        holders = _holders(value)
         if not holders:
             return copy.deepcopy(random.choice(LEAVES))
         _change(random.choice(holders), random)
     return value
 
 
-def _holders(value: Any) -> Iterator[Any]:
-    if isinstance(value, dict | list):
-        yield value
-        for inner in value.values() if isinstance(value, dict) else value:
-            yield from _holders(inner)
+def _holders(value: Any) -> list[Any]:
+    """What holds something, from the outside in."""
+    found, waiting = [], [value]
+    while waiting:
+        one = waiting.pop()
+        if one and isinstance(one, (dict, list)):
+            found.append(one)
+            waiting.extend(reversed(one.values() if isinstance(one, dict) else one))
+    return found
 
 
 def _change(holder: Any, random: Random) -> None:
