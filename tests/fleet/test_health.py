@@ -131,6 +131,9 @@ def test_a_look_that_hangs_is_a_fault_after_a_while_and_keeps_no_other_look_back
             await asyncio.sleep(0.2)
             ready = await client.get("/readyz")
             assert ready.json()["reasons"] == {"journal": "no answer for 0 s"}
+            page = (await client.get("/metrics")).text
+            assert value(page, "tenlines_fleet_answering", of="journal") == 0
+            assert value(page, "tenlines_fleet_answering", of="engine") == 1
             assert len(asked) == 2
 
     told(test)

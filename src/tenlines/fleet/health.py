@@ -17,6 +17,7 @@ import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from functools import partial
+from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
@@ -55,7 +56,7 @@ def looks_at(journal: Journal, engine: Engine, lane: Lane) -> dict[str, Look]:
 
 
 class Answering:
-    """What is known of one that has to answer. Seconds are those of the event loop.
+    """What is known of one that has to answer.
 
     Attributes:
         fault: What the last look came to; "" where all was well.
@@ -74,13 +75,14 @@ class Answering:
         except (TenlinesError, OSError) as error:
             self.fault, self.missed = one_line(str(error), _REASON_CHARS), self.missed + 1
         else:
-            self.fault, self._answered_at = "", asyncio.get_running_loop().time()
+            self.fault, self._answered_at = "", monotonic()
 
-    def why_not(self, now: float) -> str:
+    def why_not(self) -> str:
         """Why it counts as not answering; "" where it answers."""
-        if self._answered_at is None or now - self._answered_at <= PATIENCE_S:
+        silent_s = 0.0 if self._answered_at is None else monotonic() - self._answered_at
+        if silent_s <= PATIENCE_S:
             return self.fault
-        return f"no answer for {now - self._answered_at:.0f} s" + (f": {self.fault}" if self.fault else "")
+        return f"no answer for {silent_s:.0f} s" + (f": {self.fault}" if self.fault else "")
 
 
 class Health:
@@ -108,8 +110,7 @@ class Health:
 
     def reasons(self) -> dict[str, str]:
         """Why the worker takes no runs at the moment, by what is at fault; empty where it takes them."""
-        now = asyncio.get_running_loop().time()
-        found = {name: why for name, one in self.answering.items() if (why := one.why_not(now))}
+        found = {name: why for name, one in self.answering.items() if (why := one.why_not())}
         if self.is_leaving():
             found["worker"] = "it is leaving: its runs are handed back, and it takes no more"
         return found

@@ -125,14 +125,14 @@ def _observe(meter: Meter, health: Health) -> None:
         return [Observation(int(health.is_leaving()))]
 
     def answering(_: object) -> Iterable[Observation]:
-        return [Observation(int(not one.fault), {"of": name}) for name, one in health.answering.items()]
+        return [Observation(int(not one.why_not()), {"of": name}) for name, one in health.answering.items()]
 
     def missed(_: object) -> Iterable[Observation]:
         return [Observation(one.missed, {"of": name}) for name, one in health.answering.items()]
 
     gauge = meter.create_observable_gauge
     gauge("tenlines.fleet.draining", [leaving], description="Whether it hands its runs back and takes no more.")
-    gauge("tenlines.fleet.answering", [answering], description="Whether the journal and the engine answered last.")
+    gauge("tenlines.fleet.answering", [answering], description="Whether the journal and the engine answer.")
     meter.create_observable_counter(
         "tenlines.fleet.missed", [missed], "{look}", "Looks at the journal and the engine that were not answered."
     )
