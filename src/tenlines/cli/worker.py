@@ -104,7 +104,7 @@ def worker(
 
     place, at = fleets.shared_place(journal), _metrics_at(metrics)
     fleet = fleets.load_fleet(app)
-    queues = tuple(dict.fromkeys(queue or ["default", *fleet.queues]))
+    queues = tuple(fleet.queue(name).name for name in dict.fromkeys(queue or ["default", *fleet.queues]))
     with ExitStack() as held:
         teller = Teller(held.enter_context(own_stdout()), SystemClock(), journal, json=json, is_quiet=quiet)
         Remarks(teller).attach()
