@@ -131,7 +131,8 @@ class DevServer:
     def _check_it_is_temporal(self, temporal: str) -> None:
         if not answers(temporal, self.address):
             raise ConfigError(
-                f"port {self._port} is in use by something that is no Temporal server: end that, or name another port"
+                f"port {self._port} is in use by something that is no Temporal server: end that, or name another port "
+                "with --temporal 127.0.0.1:PORT"
             )
 
     def _log_end(self) -> str:
