@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 from crash_checks import damage_of, problems_of
 from crash_forks import Child, Tell, ready_to_fork, say
-from crash_world import PLAIN, Case, Outside, act_on, carry_on
+from crash_world import PLAIN, Case, Outside, act_on, carry_on, warm_up
 
 from tenlines.core import events as ev
 from tenlines.errors import JournalError, JournalFailure
@@ -217,6 +217,7 @@ def verdict(load: Load, tell: Tell) -> None:
 
 
 if __name__ == "__main__":
+    warm_up()
     ready_to_fork()
     wanted = msgspec.json.decode(sys.argv[1], type=Load)
     reaping = Reaping(wanted)

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 from crash_checks import damage_of, problems_of, problems_of_intents
 from crash_forks import Child, Reaper, Tell, ready_to_fork, say
-from crash_world import Case, Outside, act_on, carry_on, run_of
+from crash_world import Case, Outside, act_on, carry_on, run_of, warm_up
 
 ENOUGH = 20
 """Things that are wrong, after which no more are sought."""
@@ -138,6 +138,7 @@ class Explorer:
 
 
 if __name__ == "__main__":
+    warm_up()
     ready_to_fork()
     for text in sys.stdin:
         say(**msgspec.to_builtins(Explorer(msgspec.json.decode(text, type=Plan)).explore()))

@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 from crash_checks import damage_of, problems_of, problems_of_transcript
 from crash_forks import Child, Reaper, Tell, ready_to_fork, say
-from crash_world import Case, Outside, act_on, carry_on, run_of
+from crash_world import Case, Outside, act_on, carry_on, run_of, warm_up
 
 from tenlines import Session
 from tenlines.core.transcript import User
@@ -229,6 +229,7 @@ class Turns:
 
 
 if __name__ == "__main__":
+    warm_up()
     ready_to_fork()
     racing: Callable[[Race], Any] = {"owners": Owners, "sessions": Turns}[sys.argv[1]]
     for text in sys.argv[2:]:

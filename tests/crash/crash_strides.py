@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from crash_forks import Child, Tell, ready_to_fork, say
+from crash_world import warm_up
 
 Live = Callable[[Path, str, str, int | None, Tell], None]
 """Carries a task on, from wherever it is: a folder, a driver, the task, where to die. Tells `wrong` and `places`."""
@@ -56,6 +57,7 @@ class Explorer(NamedTuple):
 def main(live: Live) -> None:
     """What a program of such points does. Arguments: a folder, a driver, the first point, how many points there are
     from one to the next. Prints one JSON line."""
+    warm_up()
     ready_to_fork()
     say(**Explorer(live, Path(sys.argv[1]), sys.argv[2]).explore(int(sys.argv[3]), int(sys.argv[4])))
 

@@ -7,6 +7,8 @@ import hashlib
 import inspect
 import os
 import random
+import shutil
+import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -27,6 +29,7 @@ from tenlines import (
     tool,
 )
 from tenlines.core.changes import estimate_tools
+from tenlines.core.codec import decode, encode
 from tenlines.core.context import Compaction, question
 from tenlines.core.effects import CallModel
 from tenlines.core.events import AnyEvent, RunEnded, RunStarted
@@ -51,6 +54,11 @@ class Outside:
         self._path = path
         self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         self._asked = os.open(f"{path}.asked", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+
+    def close(self) -> None:
+        """Let go of the files."""
+        os.close(self._file)
+        os.close(self._asked)
 
     def does(self, what: str, item: str, key: str) -> None:
         """Something happens."""
@@ -293,6 +301,22 @@ def answer_to(messages: Sequence[Message]) -> str:
 
 
 # --- the agent ------------------------------------------------------------------------------------------
+
+
+def warm_up() -> None:
+    """Let an agent work in this process, without threads or files: what Python makes ready when something runs for the
+    first time, children that are forked later share instead of making it each."""
+    folder = tempfile.mkdtemp()
+    act_on(Outside(Path(folder) / "effects"))
+    for number in range(3):
+        model: Any = Script((("look", "put"), ("look",)))
+        agent = Agent(model, TOOLS, journal="memory")
+        result = agent.run_sync(f"warm up {number}")
+        assert result.answer == answer_to(result.messages)
+        log = [decode(encode(event)) for event in agent.journal.read(result.run_id)]
+        assert fold(log).result().answer == result.answer
+    _outside.pop().close()
+    shutil.rmtree(folder)
 
 
 class Case(msgspec.Struct, frozen=True):
