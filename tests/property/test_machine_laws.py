@@ -11,8 +11,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from laws import Checked
+from msgspec import Struct
+from stills import still
 from work import check_work, work_of_calls, work_of_leave, work_of_spending
-from world import KINDS_OF_WORLD, World, walk
+from world import KINDS_OF_WORLD, LONGER, Kind, World, walk
 
 from tenlines.core import events as ev
 from tenlines.core.effects import CallModel
@@ -56,6 +58,32 @@ def test_a_walk_that_fails_can_be_told_as_code() -> None:
 
 def test_the_same_seed_walks_the_same_way() -> None:
     assert walk(7).log == walk(7).log
+
+
+def changing(value: Any, found: dict[int, Any]) -> dict[int, Any]:
+    """All that may change in a value, and whatever is in it."""
+    if isinstance(value, dict | list | set) or (isinstance(value, Struct) and not value.__struct_config__.frozen):
+        if id(value) in found:
+            return found
+        found[id(value)] = value
+    inner: Any = value.values() if isinstance(value, dict) else value if isinstance(value, list | set | tuple) else ()
+    if id(value) in found and isinstance(value, Struct):
+        inner = [getattr(value, name) for name in value.__struct_fields__]
+    for one in inner:
+        changing(one, found)
+    return found
+
+
+@pytest.mark.parametrize("kind", KINDS_OF_WORLD)
+def test_a_copy_of_a_machine_knows_the_same_and_shares_nothing_that_changes(kind: Kind) -> None:
+    for seed in range(15):
+        machine = walk(seed, LONGER, kind).run.machine
+        twin = still(machine)
+        assert twin.state == machine.state
+        ours, its = changing(machine.state, {}), changing(twin.state, {})
+        assert not ours.keys() & its.keys()
+        one_thing_each = [sum(isinstance(one, Struct) for one in found.values()) for found in (ours, its)]
+        assert one_thing_each[0] == one_thing_each[1], "what stood in several places has become several things"
 
 
 # --- the same world in the hands of hypothesis ------------------------------------------------------------
