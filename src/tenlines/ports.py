@@ -595,6 +595,9 @@ class Order(msgspec.Struct, frozen=True):
     """Go on with a run that has ended without an answer."""
     limits: Limits | None = None
     """The limits that hold from now on; None for those that it has."""
+    careful: bool = False
+    """Workers died under it: one worker has one such run of a lane at a time, and only for a few steps. So it shows
+    whether it was the run."""
 
     @property
     def lane(self) -> Lane:

@@ -58,7 +58,7 @@ class Load(msgspec.Struct):
 
     def engine(self) -> Temporal:
         """The engine, in each process its own."""
-        return Temporal(self.temporal, heartbeat_s=self.heartbeat_s, tries=20)
+        return Temporal(self.temporal, heartbeat_s=self.heartbeat_s)
 
 
 def task(number: int) -> str:

@@ -422,3 +422,20 @@ def test_no_temporal_at_the_address_is_said_so() -> None:
     assert agent.journal.runs() == []
     with suppress(EngineError):
         asyncio.run(Temporal("127.0.0.1:9").workers(Lane("default", "a")))
+
+
+@pytest.mark.slow
+def test_a_program_that_fails_while_a_worker_serves_ends(temporal_server: TemporalServer, tmp_path: Path) -> None:
+    """Also with Temporal's own tasks cancelled, in whatever order `asyncio.run` does it."""
+
+    async def story() -> None:
+        yard = Yard(Temporal(temporal_server.address), open_journal(tmp_path / "journal.db"))
+        agent = yard.agent(lambda messages, request: "done", name="quick")
+        limits = FleetLimits(LocalPace({}), LocalPlaces())
+        serving = asyncio.create_task(Worker(Fleet([agent]), yard.journal, yard.engine, limits).serve(asyncio.Event()))
+        await yard.end(agent, await agent.submit("go", yard.engine))
+        assert not serving.done()
+        raise LookupError("something else")
+
+    with pytest.raises(LookupError):
+        asyncio.run(story())

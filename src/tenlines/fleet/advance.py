@@ -27,6 +27,8 @@ BEAT_S = 1.0
 """How often a worker shows that it is alive and at work."""
 SHORT_S = 10.0
 """A run that sleeps for no longer than this is kept."""
+CAREFUL_STEPS = 3
+"""After so many steps a run that was under suspicion is out of it."""
 STRETCH_S = 300.0
 """After so long, a run that goes on and on is handed back at the next step, so that others have their turn."""
 ARRIVAL_S = 2.0
@@ -46,20 +48,17 @@ class Stretch:
         self._clock, self._is_leaving, self._longest_s = clock, is_leaving, longest_s
         self._until = math.inf
         self._state: State | None = None
-        self._had = 0
+        self._had, self._most_steps = 0, math.inf
         self.asleep_until: float | None = None
         self.waited_s: float | None = None
 
-    def begin(self, state: State, delay_s: float) -> None:
-        """The run is taken up.
-
-        Args:
-            delay_s: What it was to wait in any case.
-        """
+    def begin(self, state: State, order: Order) -> None:
+        """The run is taken up."""
         now = self._clock.now()
         self._until, self._state, self._had = now + self._longest_s, state, state.account.steps
+        self._most_steps = CAREFUL_STEPS if order.careful else math.inf
         if state.seq == 0 and state.start is not None:
-            self.waited_s = max(0.0, now - state.start.at - delay_s)
+            self.waited_s = max(0.0, now - state.start.at - order.delay_s)
 
     @property
     def steps(self) -> int:
@@ -72,7 +71,8 @@ class Stretch:
         if isinstance(effect, Sleep) and effect.until - now > SHORT_S:
             self.asleep_until = effect.until
             return True
-        return self._is_leaving() or (now > self._until and isinstance(effect, CallModel))
+        is_enough = now > self._until or self.steps >= self._most_steps
+        return self._is_leaving() or (is_enough and isinstance(effect, CallModel))
 
 
 async def advance(agent: Agent, order: Order, beat: Beat, stretch: Stretch) -> Handback:
@@ -87,7 +87,8 @@ async def advance(agent: Agent, order: Order, beat: Beat, stretch: Stretch) -> H
         return opened
     parts = opened._replace(leave=stretch.is_over)
     state, first = parts.machine.state, parts.machine.state.seq + 1
-    stretch.begin(state, order.delay_s)
+    stretch.begin(state, order)
+    beat(state.account.steps)
     async with beating(beat, lambda: state.account.steps):
         result = await aio.drive(parts)
     if result.status == "journal_error":
@@ -108,7 +109,6 @@ async def beating(beat: Beat, steps: Callable[[], int]) -> AsyncIterator[None]:
             await asyncio.sleep(BEAT_S)
             beat(steps())
 
-    beat(steps())
     task = asyncio.get_running_loop().create_task(go_on())
     try:
         yield

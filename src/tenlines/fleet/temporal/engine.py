@@ -12,7 +12,7 @@ import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import copy_context
 from datetime import timedelta
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -49,9 +49,9 @@ HEARTBEAT_S = 15.0
 """Silence after which a worker counts as dead, and others take its runs up."""
 PREFIX = "tenlines-"
 CONNECT_S, CALL_S = 5.0, 10.0
-THROTTLE_S = 5.0
-"""Heartbeats go out so often at most, and four in five times of the silence that is allowed."""
-POLLERS = PollerBehaviorSimpleMaximum(2)
+THROTTLE_S = 0.2
+"""How often the SDK lets heartbeats out. How often they are worth it is said here (`_Heart`)."""
+POLLERS, ONE_POLLER = PollerBehaviorSimpleMaximum(2), PollerBehaviorSimpleMaximum(1)
 RECENT_S = 120.0
 """A worker that asked for work within this is there: it asks at least once a minute."""
 _log = logging.getLogger("tenlines.fleet.temporal")
@@ -179,26 +179,32 @@ class Temporal:
     async def work(self, crew: Crew, lanes: Mapping[Lane, int], leaving: Awaitable[object]) -> None:
         """Have `crew` work on what waits in these lanes until `leaving` is over."""
         client = await self.client()
-        workers = [self._worker(client, crew, lane, at_once) for lane, at_once in lanes.items()]
+        workers = [self._worker(client, crew, str(lane), at_once) for lane, at_once in lanes.items()]
+        workers += [self._worker(client, crew, str(lane) + wf.CAREFUL, 1, is_careful=True) for lane in lanes]
         running = [asyncio.ensure_future(one.run()) for one in workers]
         try:
             await asyncio.wait([*running, asyncio.ensure_future(leaving)], return_when=asyncio.FIRST_COMPLETED)
         finally:
-            await asyncio.gather(*(one.shutdown() for one in workers))
-            await asyncio.gather(*running)
+            stopping = [asyncio.ensure_future(one.shutdown()) for one in workers]
+            await asyncio.wait(running)
+            for one in stopping:
+                one.cancel()  # it would wait for ever for a worker that was cancelled
+            for one in running:
+                one.result()
 
-    def _worker(self, client: Client, crew: Crew, lane: Lane, at_once: int) -> Worker:
+    def _worker(self, client: Client, crew: Crew, queue: str, at_once: int, is_careful: bool = False) -> Worker:
         return Worker(
             client,
-            task_queue=str(lane),
-            workflows=[wf.RunWorkflow, wf.ScheduleWorkflow],
+            task_queue=queue,
+            workflows=[] if is_careful else [wf.RunWorkflow, wf.ScheduleWorkflow],
             activities=activities_of(crew),
             workflow_runner=UnsandboxedWorkflowRunner(),
             max_cached_workflows=0,
             max_concurrent_activities=at_once,
             workflow_task_poller_behavior=POLLERS,
-            activity_task_poller_behavior=POLLERS,
+            activity_task_poller_behavior=ONE_POLLER if is_careful else POLLERS,
             max_heartbeat_throttle_interval=timedelta(seconds=THROTTLE_S),
+            default_heartbeat_throttle_interval=timedelta(seconds=THROTTLE_S),
             graceful_shutdown_timeout=timedelta(days=1),
         )
 
@@ -216,9 +222,7 @@ def activities_of(crew: Crew) -> list[Callable[..., Any]]:
 
     @activity.defn(name=wf.ADVANCE)
     async def advance(order: wf.Payload) -> wf.Payload:
-        here = copy_context()  # a heartbeat is that of the activity in whose context it is sent
-        beat = partial(here.run, activity.heartbeat)
-        turn = asyncio.ensure_future(crew.advance(_order(order), beat))
+        turn = asyncio.ensure_future(crew.advance(_order(order), _Heart().beat))
         return _payload(await _to_its_end(turn))
 
     @activity.defn(name=wf.SET_ASIDE)
@@ -230,6 +234,26 @@ def activities_of(crew: Crew) -> list[Callable[..., Any]]:
         return await crew.submit_due(schedule, due.removeprefix(PREFIX))
 
     return [advance, set_aside, submit_due]
+
+
+class _Heart:
+    """Tells the server that a run is worked on: at first, when that begins, and three times in the silence that is
+    allowed."""
+
+    def __init__(self) -> None:
+        self._here = copy_context()  # a heartbeat is that of the activity in whose context it is sent
+        timeout = activity.info().heartbeat_timeout
+        self._every_s = timeout.total_seconds() / 3 if timeout else 0.0
+        self._sent: int | None = None
+        self._sent_at = 0.0
+
+    def beat(self, steps: int) -> None:
+        """As `ports.Beat`."""
+        now = asyncio.get_running_loop().time()
+        has_begun = self._sent is None or (self._sent < 0 <= steps)
+        if has_begun or now - self._sent_at >= self._every_s:
+            self._sent, self._sent_at = steps, now
+            self._here.run(activity.heartbeat, steps)
 
 
 async def _to_its_end(turn: asyncio.Future[Handback]) -> Handback:

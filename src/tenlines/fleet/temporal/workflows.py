@@ -22,7 +22,9 @@ ADVANCE, SET_ASIDE, SUBMIT_DUE = "tenlines.advance", "tenlines.set_aside", "tenl
 LONGEST = timedelta(days=7)
 """For one turn of one worker: no run is kept so long, but one call of a tool may take its time."""
 FEW_STEPS = 10
-"""Workers that die while a run makes so few steps count as lost to it."""
+"""Workers that die while a run makes so few steps may have died of it."""
+SUSPECT = 2
+"""So many, and it is gone on with carefully. Runs that were beside it come into the same suspicion, and out of it."""
 ABSENT_FOR = timedelta(minutes=10)
 """How long an order is kept whose run is not in the journal: whoever submitted it died in between."""
 ABSENT_PAUSE = timedelta(seconds=5)
@@ -30,6 +32,9 @@ LOOK_AGAIN = timedelta(hours=1)
 """A run that waits for people is looked at so often, should news of it have gone astray."""
 FIRST_PAUSE, LONGEST_PAUSE = timedelta(seconds=1), timedelta(minutes=1)
 """Between two attempts where a worker could not go on with a run: each is twice the one before."""
+
+CAREFUL = "!"
+"""What is added to the name of a task queue for runs that are gone on with carefully."""
 
 _ONCE = RetryPolicy(maximum_attempts=1)
 _ON_AND_ON = RetryPolicy(maximum_interval=LONGEST_PAUSE)
@@ -49,6 +54,7 @@ class RunWorkflow:
         self._news: dict[str, int] = {}
         self._heard = 0  # news that were news
         self._lost: list[int] = []  # steps that the run had made when a worker died
+        self._guilty = 0  # workers that died while they went on with it carefully
         self._failures = 0  # in a row
 
     @workflow.run
@@ -61,11 +67,17 @@ class RunWorkflow:
             try:
                 back = await self._advance(order, care)
             except ActivityError as error:
-                if self._is_poison(error, care):
-                    return await self._set_aside(order, care)
-                await self._sleep(heard, self._pause(error))
+                if isinstance(error.cause, TimeoutError):
+                    self._lose(error.cause, order)
+                    if self._guilty >= max(1, care["tries"] - SUSPECT):
+                        return await self._set_aside(order, care)
+                    order = {**order, "careful": len(self._lost) >= SUSPECT}
+                else:
+                    await self._sleep(heard, self._pause())
                 continue
-            self._failures, order = 0, {**order, "again": False}
+            if order["careful"]:
+                self._lost.clear()
+            self._failures, self._guilty, order = 0, 0, {**order, "again": False, "careful": False}
             is_lost_order = back["why"] == "absent" and workflow.now() > absent_until
             if back["why"] in ("ended", "taken") or is_lost_order:
                 return str(back["status"] or back["why"])
@@ -83,6 +95,7 @@ class RunWorkflow:
         back: Payload = await workflow.execute_activity(
             ADVANCE,
             order,
+            task_queue=workflow.info().task_queue + CAREFUL * order["careful"],
             start_to_close_timeout=LONGEST,
             heartbeat_timeout=timedelta(seconds=care["heartbeat_s"]),
             retry_policy=_ONCE,
@@ -95,21 +108,15 @@ class RunWorkflow:
             with suppress(asyncio.TimeoutError):
                 await workflow.wait_condition(lambda: self._heard > heard, timeout=longest)
 
-    def _is_poison(self, error: ActivityError, care: Payload) -> bool:
-        """Whether the run costs its workers their lives: so many died while it hardly went on."""
-        if not isinstance(error.cause, TimeoutError):
-            return False
-        steps = [*error.cause.last_heartbeat_details, *self._lost[-1:], 0][0]
-        if steps < 0:
-            return False
-        self._lost.append(int(steps))
-        last = self._lost[-care["tries"] :]
-        return len(last) == care["tries"] and last[-1] - last[0] < FEW_STEPS
+    def _lose(self, error: TimeoutError, order: Payload) -> None:
+        """A worker died, or nobody heard of it any more. If it had not begun with the run, that is nobody's fault."""
+        steps = int([*error.last_heartbeat_details, *self._lost[-1:], 0][0])
+        if steps >= 0:
+            self._lost = [*(one for one in self._lost if steps - one < FEW_STEPS), steps]
+            self._guilty += order["careful"]
 
-    def _pause(self, error: ActivityError) -> timedelta:
-        """How long to wait after a failure. That a worker died is no reason to."""
-        if isinstance(error.cause, TimeoutError):
-            return timedelta(0)
+    def _pause(self) -> timedelta:
+        """How long to wait after a failure."""
         self._failures = min(self._failures + 1, 10)
         pause: timedelta = FIRST_PAUSE * 2 ** (self._failures - 1)
         return min(pause, LONGEST_PAUSE)
