@@ -136,12 +136,19 @@ def test_that_nobody_reads_does_not_disturb_the_work() -> None:
     teller.turn(Turn("submitted", ORDER))
 
 
-def test_what_libraries_say_is_a_line_and_the_same_is_not_said_twice_in_a_row() -> None:
-    out = io.StringIO()
-    remarks = Remarks(Teller(out, FakeClock(), None, json=False, is_quiet=True))
-    for text in ("lost", "lost", "found", "lost"):
-        remarks.emit(logging.LogRecord("x", logging.ERROR, "", 0, text, (), None))
-    assert [line[10:] for line in out.getvalue().splitlines()] == ["lost", "found", "lost"]
+def test_what_libraries_say_is_a_line_and_not_said_again_and_again() -> None:
+    out, clock = io.StringIO(), FakeClock(1000.0)
+    remarks = Remarks(Teller(out, clock, None, json=False, is_quiet=True), clock)
+
+    def say(name: str, *texts: str) -> list[str]:
+        for text in texts:
+            remarks.emit(logging.LogRecord(name, logging.ERROR, "", 0, text, (), None))
+        return [line[10:] for line in out.getvalue().splitlines()]
+
+    assert say("x", "lost", "lost", "found", "lost") == ["lost", "found", "lost"]
+    assert say("tenlines.fleet.temporal", "retried 6 times", "retried 7 times")[3:] == ["Temporal: retried 6 times"]
+    clock.advance(61)
+    assert say("tenlines.fleet.temporal", "retried 99 times")[4:] == ["Temporal: retried 99 times"]
 
 
 def test_the_head_says_what_it_is_without_a_password() -> None:

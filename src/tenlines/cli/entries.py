@@ -123,20 +123,31 @@ def _handed_back(order: Order, back: Handback, journal: str | None) -> Entry | N
             return None
 
 
+SDK = "tenlines.fleet.temporal"
+"""Under this name the library of Temporal says what it does about a server that is lost, again and again."""
+SDK_EVERY_S, SDK_CHARS = 60.0, 160
+
+
 class Remarks(logging.Handler):
     """What libraries have to say, as lines. What is said of every failing run is told already.
 
     Args:
-        teller: Tells it. The same is not told twice in a row.
+        teller: Tells it. The same is not told twice in a row, and of the library of Temporal one line a minute.
     """
 
-    def __init__(self, teller: Teller) -> None:
+    def __init__(self, teller: Teller, clock: Clock) -> None:
         super().__init__()
-        self._teller, self._last = teller, ""
+        self._teller, self._clock, self._last = teller, clock, ""
+        self._sdk_at = -SDK_EVERY_S
 
     def emit(self, record: logging.LogRecord) -> None:
         """Tell it."""
         said = record.getMessage()
+        if record.name == SDK:
+            now = self._clock.now()
+            if now < self._sdk_at + SDK_EVERY_S:
+                return
+            self._sdk_at, said = now, f"Temporal: {one_line(said, SDK_CHARS)}"
         if said != self._last:
             self._last = said
             self._teller.tell(Entry("warning", said, True))

@@ -106,8 +106,9 @@ def worker(
     fleet = fleets.load_fleet(app)
     queues = tuple(fleet.queue(name).name for name in dict.fromkeys(queue or ["default", *fleet.queues]))
     with ExitStack() as held:
-        teller = Teller(held.enter_context(own_stdout()), SystemClock(), journal, json=json, is_quiet=quiet)
-        Remarks(teller).attach()
+        clock = SystemClock()
+        teller = Teller(held.enter_context(own_stdout()), clock, journal, json=json, is_quiet=quiet)
+        Remarks(teller, clock).attach()
         _observe(fleet, held.enter_context(telemetry.tracing(otel, journal, "RUN")))
         there = held.enter_context(_dev_server(temporal, place)).address if dev else temporal
         engine, limits = fleets.engine_at(there, namespace, heartbeat), _limits(fleet, place)
