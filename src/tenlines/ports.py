@@ -639,6 +639,8 @@ class Handback(msgspec.Struct, frozen=True):
     """How it ended."""
     until: float | None = None
     """Unix time at which it is to be looked at again, whatever happens before."""
+    mark: int = -1
+    """That of the news (`News`) that it knows: older ones are none."""
 
 
 Beat: TypeAlias = Callable[[int], None]

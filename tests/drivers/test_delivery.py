@@ -253,7 +253,7 @@ def test_a_mailbox_that_fails_is_told_once_and_the_run_goes_on(
 
     assert way.run(Agent(FunctionModel(model), journal=journal)).answer == "done"
     assert [record.message for record in caplog.records if record.levelname == "WARNING"] == [
-        "the mailboxes of runs cannot be read; it is tried again"
+        "the mailboxes of runs cannot be read; it is tried again: the disk is gone"
     ]
 
 

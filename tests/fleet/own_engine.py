@@ -90,6 +90,9 @@ class OwnEngine:
                 del self.orders[order.run_id]
                 return
             self.orders[order.run_id] = msgspec.structs.replace(order, again=False)
-            is_news = self.heard.get(order.run_id, {}) != heard
+            heard[order.run_id] = max(back.mark, heard.get(order.run_id, -1))
+            now = self.heard.setdefault(order.run_id, {})
+            is_news = any(mark > heard.get(about, -1) for about, mark in now.items())
+            now[order.run_id] = max(back.mark, now.get(order.run_id, -1))
             until = {"left": 0.0, "absent": self._due[order.run_id]}.get(back.why, back.until or float("inf"))
             self._due[order.run_id] = 0.0 if is_news else until

@@ -95,10 +95,10 @@ class Postman:
         mailbox = self._mailbox()
         try:
             return [] if mailbox is None else mailbox.letters(above)
-        except JournalError:
+        except JournalError as error:
             if not self._has_failed:  # the run finds out by itself, when it writes
                 self._has_failed = True
-                _log.warning("the mailboxes of runs cannot be read; it is tried again", exc_info=True)
+                _log.warning("the mailboxes of runs cannot be read; it is tried again: %s", error)
             return []
 
 

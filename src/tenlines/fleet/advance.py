@@ -159,7 +159,7 @@ def standing(journal: Journal, state: State, now: float) -> Handback:
     expiries = [one.expires_at for one in pending_calls(state) if one.expires_at is not None]
     if is_news(journal, state) or any(at <= now for at in expiries):
         return Handback("left", state.ended.status)
-    return Handback("paused", state.ended.status, min(expiries, default=None))
+    return Handback("paused", state.ended.status, min(expiries, default=None), state.seq + 1 + state.mail)
 
 
 def is_news(journal: Journal, state: State) -> bool:

@@ -89,7 +89,7 @@ class Worker:
         self._parallel, self._queues, self._watch = parallel, tuple(queues), watch
         self._clock = clock or SystemClock()
         self._agents: dict[int, Agent] = {}
-        self._is_leaving = False
+        self._leaving: tuple[asyncio.Task[object], ...] = ()
         self._at_work: dict[str, _AtWork] = {}
 
     @property
@@ -100,12 +100,16 @@ class Worker:
     async def serve(self, leaving: asyncio.Event) -> None:
         """Work on runs until `leaving` is set, then hand back those that are under way, each at its next step.
 
+        Set it before the event loop ends: where `asyncio.run` cancels all tasks at once, the library of Temporal keeps the
+        process from ending.
+
         Raises:
             EngineError: The engine cannot be reached at the beginning.
         """
         await self._engine.plan(self._fleet.timetables())
         news = asyncio.create_task(self._pass_on_news())
-        leave = asyncio.create_task(self._leave(leaving))
+        leave = asyncio.create_task(leaving.wait())
+        self._leaving = (leave,)
         try:
             await self._engine.work(self, self._lanes(), leave)
         finally:
@@ -117,9 +121,8 @@ class Worker:
     def _lanes(self) -> Mapping[Lane, int]:
         return {lane: self._parallel for lane in self._fleet.lanes(self._queues)}
 
-    async def _leave(self, leaving: asyncio.Event) -> None:
-        await leaving.wait()
-        self._is_leaving = True
+    def _is_leaving(self) -> bool:
+        return any(one.done() for one in self._leaving)
 
     # --- what the engine calls ------------------------------------------------------------------------
 
@@ -136,7 +139,7 @@ class Worker:
         return await asyncio.shield(at_work.turn)
 
     async def _turn(self, at_work: _AtWork) -> Handback:
-        order, stretch = at_work.order, Stretch(self._clock, lambda: self._is_leaving)
+        order, stretch = at_work.order, Stretch(self._clock, self._is_leaving)
         self._watch(Turn("began", order))
         try:
             handback = await self._within_limits(order, lambda steps: at_work.beat(steps), stretch)
@@ -151,8 +154,14 @@ class Worker:
     async def _within_limits(self, order: Order, beat: Beat, stretch: Stretch) -> Handback:
         agent, place = self._agent(order.lane), self._limits.places.of(self._fleet.queue(order.queue))
         async with AsyncExitStack() as held:
+            waiting = asyncio.ensure_future(held.enter_async_context(place))
             async with beating(beat, lambda: -1):
-                await held.enter_async_context(place)
+                await asyncio.wait({waiting, *self._leaving}, return_when=asyncio.FIRST_COMPLETED)
+            if not waiting.done():
+                waiting.cancel()
+                await asyncio.wait({waiting})
+                return Handback("left")
+            waiting.result()
             return await advance(agent, order, beat, stretch)
 
     async def set_aside(self, order: Order, reason: str) -> None:

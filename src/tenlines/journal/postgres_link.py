@@ -34,10 +34,11 @@ _HABITS = {
     "keepalives_idle": "10",
     "keepalives_interval": "5",
     "keepalives_count": "3",
-    "tcp_user_timeout": "30000",
+    "tcp_user_timeout": "15000",
     "fallback_application_name": "tenlines",
 }
-"""What holds unless the address says otherwise: a machine that went away is noticed in half a minute, not in hours."""
+"""What holds unless the address says otherwise: a machine that went away is noticed in half a minute, not in hours, and
+a write that is under way soon enough to be tried again."""
 
 _AS_DURABLE_AS_EVER = """
 SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'

@@ -18,7 +18,6 @@ from typing import Any
 import msgspec
 
 from tenlines.errors import EngineError, MissingExtra
-from tenlines.fleet.temporal import workflows as wf
 from tenlines.ports import Crew, Handback, Lane, News, Order, SystemClock, Timetable
 
 try:
@@ -40,8 +39,10 @@ try:
     from temporalio.envconfig import ClientConfigProfile
     from temporalio.exceptions import ApplicationError, WorkflowAlreadyStartedError
     from temporalio.runtime import LogForwardingConfig, LoggingConfig, Runtime, TelemetryConfig, TelemetryFilter
-    from temporalio.service import RPCError, RPCStatusCode
+    from temporalio.service import KeepAliveConfig, RPCError, RPCStatusCode
     from temporalio.worker import PollerBehaviorSimpleMaximum, UnsandboxedWorkflowRunner, Worker
+
+    from tenlines.fleet.temporal import workflows as wf
 except ImportError as error:
     raise MissingExtra("a fleet on Temporal", "fleet") from error
 
@@ -49,6 +50,8 @@ HEARTBEAT_S = 15.0
 """Silence after which a worker counts as dead, and others take its runs up."""
 PREFIX = "tenlines-"
 CONNECT_S, CALL_S = 5.0, 10.0
+ALIVE = KeepAliveConfig(interval_millis=10_000, timeout_millis=5_000)
+"""A connection on which nothing comes through any more is made anew after so long."""
 THROTTLE_S = 0.2
 """How often the SDK lets heartbeats out. How often they are worth it is said here (`_Heart`)."""
 POLLERS, ONE_POLLER = PollerBehaviorSimpleMaximum(2), PollerBehaviorSimpleMaximum(1)
@@ -77,7 +80,7 @@ class Temporal:
         tries: int = 5,
     ) -> None:
         configured = ClientConfigProfile.load().to_client_connect_config()
-        self._options: dict[str, Any] = {"target_host": "127.0.0.1:7233", **configured}
+        self._options: dict[str, Any] = {"target_host": "127.0.0.1:7233", "keep_alive_config": ALIVE, **configured}
         if address is not None:
             self._options["target_host"] = address
         if namespace is not None:
@@ -105,9 +108,10 @@ class Temporal:
                 wait = timedelta(seconds=CONNECT_S)
                 client = await Client.connect(**self._options, connect_timeout=wait, runtime=_runtime(os.getpid()))
             except (RuntimeError, RPCError) as error:
+                why = "" if "ConnectError" in str(error) else f" ({_short(error)})"
                 raise EngineError(
                     f"there is no Temporal at {self.address}: start it, name another one, or have "
-                    f"`tenlines worker --dev` bring one up ({_short(error)})"
+                    f"`tenlines worker --dev` bring one up{why}"
                 ) from error
             self._client = (loop, client)
         return self._client[1]

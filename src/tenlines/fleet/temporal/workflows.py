@@ -75,6 +75,7 @@ class RunWorkflow:
                 else:
                     await self._sleep(heard, self._pause())
                 continue
+            self._news[order["run_id"]] = max(back["mark"], self._news.get(order["run_id"], -1))
             if order["careful"]:
                 self._lost.clear()
             self._failures, self._guilty, order = 0, 0, {**order, "again": False, "careful": False}
