@@ -100,8 +100,8 @@ class Worker:
     async def serve(self, leaving: asyncio.Event) -> None:
         """Work on runs until `leaving` is set, then hand back those that are under way, each at its next step.
 
-        Set it before the event loop ends: where `asyncio.run` cancels all tasks at once, the library of Temporal keeps the
-        process from ending.
+        Set it before the event loop ends: where `asyncio.run` cancels all tasks at once, the library of Temporal keeps
+        the process from ending.
 
         Raises:
             EngineError: The engine cannot be reached at the beginning.
