@@ -161,12 +161,19 @@ def _loss() -> tuple[str, ...]:
     raise NoNamespaces("this kernel has no queue that loses packets: neither blackhole nor netem")
 
 
+def _look_in_sbin() -> None:
+    """Where `ip` and `tc` are on Debian, and where the path of a bare environment does not lead."""
+    path = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    os.environ["PATH"] = os.pathsep.join(path + [one for one in ("/usr/sbin", "/sbin") if one not in path])
+
+
 def _check_commands() -> None:
     """Both come from Debian's iproute2, and the others from util-linux, which is always there.
 
     Raises:
         NoNamespaces: They are not here, and cannot be had.
     """
+    _look_in_sbin()
     if not (shutil.which("ip") and shutil.which("tc")) and os.geteuid() == 0 and shutil.which("apt-get"):
         quiet: dict[str, Any] = {"check": False, "capture_output": True}
         quiet["env"] = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
