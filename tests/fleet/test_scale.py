@@ -26,7 +26,15 @@ def _loaded() -> ModuleType:
 
 
 scale = _loaded()
-FREE = scale.Costs(worker_run=0.0, worker_step=0.0, temporal_run=0.0, postgres_step=0.0, handover=0.0)
+FREE = scale.Costs(
+    worker_run=0.0,
+    worker_step=0.0,
+    temporal_run=0.0,
+    postgres_run=0.0,
+    postgres_step=0.0,
+    submitter_run=0.0,
+    handover=0.0,
+)
 
 
 def erlang_c(servers: int, load: float) -> float:
@@ -82,7 +90,64 @@ def test_the_arithmetic_grows_with_the_runs_and_keeps_two_workers_at_least() -> 
     assert small.workers == 2
     assert large.workers > 5
     assert large.runs_a_second == pytest.approx(1_000_000 / 86_400 * 3)
-    assert large.events_a_day == 1_000 * small.events_a_day
+    assert large.rows_a_day == 1_000 * small.rows_a_day
+
+
+@pytest.mark.parametrize("peak", [1.0, 1.5, 3.0, 8.0])
+def test_a_day_has_its_runs_and_its_peak(peak: float) -> None:
+    day = scale.Day(2_000.0, peak, 20, 0.3)
+    rates = [day.rate(at * 60) * scale.DAY_S / day.runs for at in range(24 * 60)]
+    assert statistics.fmean(rates) == pytest.approx(1.0, rel=0.001)
+    assert max(rates) == pytest.approx(peak)
+    assert min(rates) >= -1e-9
+    came = [len(day.arrivals(0.0, scale.DAY_S, scale.Work(), random.Random(seed))) for seed in range(20)]
+    assert statistics.fmean(came) == pytest.approx(day.runs, rel=0.04)
+
+
+def test_the_same_seed_is_the_same_day() -> None:
+    one, two = (scale.Day(500.0).arrivals(0.0, scale.DAY_S, scale.Work(), random.Random(3)) for _ in range(2))
+    assert one == two
+
+
+def test_a_rate_of_the_model_holds_and_is_what_the_runs_then_wait_for() -> None:
+    fleet = scale.Fleet(2, 50, requests_a_second=2.0)
+    outcome = scale.Simulation(fleet, FREE, lambda: 0.5).run([(0.0, 3)] * 40)
+    assert outcome.lasted == pytest.approx((40 * 3 - 1) / 2.0 + 0.5)  # the last request is sent, and answered
+    assert outcome.longest_pace > 10
+
+
+def test_two_cores_shared_with_the_servers_do_twice_as_much_where_processors_are_what_bounds() -> None:
+    costs = scale.Costs(handover=0.0)
+    one, two = (
+        scale.Simulation(scale.Fleet(count, 20, tuple(range(count))), costs, lambda: 0.0).run([(0.0, 20)] * 200)
+        for count in (1, 2)
+    )
+    cpu = costs.worker_run + costs.servers_run + 20 * (costs.worker_step + costs.postgres_step)
+    assert one.lasted == pytest.approx(200 * cpu, rel=0.02)
+    assert one.lasted / two.lasted == pytest.approx(2.0, rel=0.1)
+
+
+def test_runs_of_a_worker_that_died_go_on_elsewhere_when_it_was_silent_for_long_enough() -> None:
+    outcome = scale.Simulation(scale.Fleet(2, 10), FREE, lambda: 1.0, [0.5], 15.0).run([(0.0, 2)] * 10)
+    assert outcome.taken_over == 5
+    assert outcome.ended == 10
+    assert outcome.lasted == pytest.approx(0.5 + 15.0 + 2.0)
+
+
+def test_a_prediction_comes_from_the_costs_and_not_from_what_it_is_held_against() -> None:
+    lines = [{"CPU of": who, "ms a run": 10.0, "ms a step": 0.5} for who in ("worker", "temporal", "postgres", "submitter")]
+    rows = [{"case": "slow, servers on both", "workers": count, "steps/s": 1.0} for count in (1, 2)]
+    measured = {
+        "about": {"parallel": 20},
+        "loads": {"slow": {"runs": 60, "steps": 10, "model_s": 0.2}},
+        "workers": rows,
+        "costs": lines,
+        "written": {"lone run until it is taken up, ms": 30.0},
+    }
+    one, two = scale.predictions(measured)
+    assert one.simulated == pytest.approx(20 / 0.2, rel=0.15)  # its places, over the time of a step
+    assert two.simulated == pytest.approx(2 * one.simulated, rel=0.1)
+    assert one.off == one.simulated - 1
 
 
 def test_a_peak_that_the_arithmetic_sized_for_waits_for_no_place() -> None:
