@@ -159,6 +159,7 @@ class Simulation:
         self._number = 0
         self._running: list[set[Run]] = [set() for _ in range(fleet.workers)]
         self._count = self._most = self._taken_over = 0
+        self._next = {"begin": self._begin, "ask": self._ask, "reply": self._reply, "write": self._write}
         for place, at in enumerate(deaths):
             self._later(at, "death", place % fleet.workers)
 
@@ -177,10 +178,10 @@ class Simulation:
             at, _, what, subject, life = heapq.heappop(self._at)
             area += (at - now) * self._count
             now = at
-            if what in ("step", "end") and subject.life != life:
+            if isinstance(subject, Run) and subject.life != life:
                 continue  # its worker died meanwhile
-            if what == "step":
-                self._step(subject, now)
+            if what in self._next:
+                self._next[what](subject, now)
             elif what == "end":
                 left -= 1
                 self._end(subject)
@@ -196,9 +197,7 @@ class Simulation:
         busy = [used / lasted if lasted else 0.0 for used in self._used[: self._fleet.workers]]
         steps, under_way = sum(steps for _, steps in arrivals), area / lasted if lasted else 0.0
         ended = len(arrivals) - left
-        return Outcome(
-            ended, steps, lasted, waits, self._longest_pace, busy, under_way, self._most, self._taken_over
-        )
+        return Outcome(ended, steps, lasted, waits, self._longest_pace, busy, under_way, self._most, self._taken_over)
 
     def _later(self, at: float, what: str, subject: Any, life: int = 0) -> None:
         self._number += 1
@@ -219,8 +218,7 @@ class Simulation:
                 waits.append(now - run.arrived)
                 run.begun = now
             run.worker = worker
-            served = self._serve(now, self._costs.servers_run) + self._costs.handover
-            self._ask(run, self._burn(worker, served, self._costs.worker_run))
+            self._later(self._serve(now, self._costs.servers_run) + self._costs.handover, "begin", run, run.life)
 
     def _burn(self, core: int, now: float, seconds: float) -> float:
         """When a core has done that, behind what it has to do already."""
@@ -234,22 +232,26 @@ class Simulation:
             return now + seconds
         return self._burn(min(self._fleet.servers, key=self._core.__getitem__), now, seconds)
 
+    def _begin(self, run: Run, now: float) -> None:
+        """The worker has it."""
+        self._later(self._burn(run.worker, now, self._costs.worker_run), "ask", run, run.life)
+
     def _ask(self, run: Run, now: float) -> None:
         """Ask the model as soon as that is allowed."""
         send = max(now, self._send_at)
         self._send_at = send + 1 / self._fleet.requests_a_second
         self._longest_pace = max(self._longest_pace, send - now)
-        self._later(send + self._pause(), "step", run, run.life)
+        self._later(send + self._pause(), "reply", run, run.life)
 
-    def _step(self, run: Run, now: float) -> None:
-        """A step has its reply."""
-        worked = self._burn(run.worker, now, self._costs.worker_step)
-        done = self._serve(worked, self._costs.postgres_step)
+    def _reply(self, run: Run, now: float) -> None:
+        """The worker makes a step of it."""
+        self._later(self._burn(run.worker, now, self._costs.worker_step), "write", run, run.life)
+
+    def _write(self, run: Run, now: float) -> None:
+        """The step is in the journal."""
         run.left -= 1
-        if run.left > 0:
-            self._ask(run, done)
-        else:
-            self._later(done, "end", run, run.life)
+        done = self._serve(now, self._costs.postgres_step)
+        self._later(done, "ask" if run.left > 0 else "end", run, run.life)
 
     def _end(self, run: Run) -> None:
         """Its place is free."""
@@ -261,7 +263,7 @@ class Simulation:
         """A worker dies: what it had goes on elsewhere when it has been silent for long enough."""
         for run in sorted(self._running[worker], key=lambda one: one.arrived):
             run.life += 1
-            self._later(now + self._heartbeat_s, "arrival", run)
+            self._later(now + self._heartbeat_s, "arrival", run, run.life)
         self._taken_over += len(self._running[worker])
         self._count -= len(self._running[worker])
         self._running[worker].clear()
@@ -393,7 +395,9 @@ def report(given: argparse.Namespace, work: Work, costs: Costs) -> None:
             day.arrivals(begin, end, work, chance)
         )
         print("\n".join(_lines(runs, given.peak, wanted)))
-        print(f"  simulated with    {fleet.workers} workers of {fleet.parallel} places, {_clock(begin)} to {_clock(end)}")
+        print(
+            f"  simulated with    {fleet.workers} workers of {fleet.parallel} places, {_clock(begin)} to {_clock(end)}"
+        )
         print("\n".join(_came(came)))
 
 
@@ -445,9 +449,7 @@ class Prediction(NamedTuple):
 def costs_of(measured: dict[str, Any]) -> Costs:
     """What runs of one worker were seen to cost, by their length; and what a lone run waits for."""
     lines = {row["CPU of"]: row for row in measured["costs"]}
-    run, step = (
-        {who: max(0.0, line[f"ms a {of}"]) / 1000 for who, line in lines.items()} for of in ("run", "step")
-    )
+    run, step = ({who: max(0.0, line[f"ms a {of}"]) / 1000 for who, line in lines.items()} for of in ("run", "step"))
     return Costs(
         worker_run=run["worker"],
         worker_step=step["worker"],
@@ -503,7 +505,9 @@ def main() -> None:
     parser.add_argument("--requests-per-min", type=float, default=math.inf, help="that the model allows [no limit]")
     parser.add_argument("--most-runs", type=float, default=120_000, help="of a day that are simulated [120000]")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--check", type=Path, metavar="FILE", nargs="?", const=MEASURED, help="against what was measured")
+    parser.add_argument(
+        "--check", type=Path, metavar="FILE", nargs="?", const=MEASURED, help="against what was measured"
+    )
     for kind in (Work(), Costs()):
         for name, value in kind._asdict().items():
             parser.add_argument(f"--{name.replace('_', '-')}", type=float, default=value, help=f"[{value:g}]")

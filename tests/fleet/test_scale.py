@@ -135,7 +135,9 @@ def test_runs_of_a_worker_that_died_go_on_elsewhere_when_it_was_silent_for_long_
 
 
 def test_a_prediction_comes_from_the_costs_and_not_from_what_it_is_held_against() -> None:
-    lines = [{"CPU of": who, "ms a run": 10.0, "ms a step": 0.5} for who in ("worker", "temporal", "postgres", "submitter")]
+    lines = [
+        {"CPU of": who, "ms a run": 10.0, "ms a step": 0.5} for who in ("worker", "temporal", "postgres", "submitter")
+    ]
     rows = [{"case": "slow, servers on both", "workers": count, "steps/s": 1.0} for count in (1, 2)]
     measured = {
         "about": {"parallel": 20},
@@ -145,7 +147,7 @@ def test_a_prediction_comes_from_the_costs_and_not_from_what_it_is_held_against(
         "written": {"lone run until it is taken up, ms": 30.0},
     }
     one, two = scale.predictions(measured)
-    assert one.simulated == pytest.approx(20 / 0.2, rel=0.15)  # its places, over the time of a step
+    assert 75 < one.simulated <= 20 / 0.2  # its places, over the time of a step, but for the beginning and the end
     assert two.simulated == pytest.approx(2 * one.simulated, rel=0.1)
     assert one.off == one.simulated - 1
 
