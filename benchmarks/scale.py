@@ -35,6 +35,8 @@ class Costs(NamedTuple):
     """Of the worker, for each run: the engine's library, and taking the run up."""
     worker_step: float = 0.0003
     temporal_run: float = 0.018
+    temporal_step: float = 0.0002
+    """It is seen where replies take no time; with slow ones it is heartbeats, one each five seconds."""
     postgres_run: float = 0.002
     postgres_step: float = 0.0001
     submitter_run: float = 0.0015
@@ -250,7 +252,7 @@ class Simulation:
     def _write(self, run: Run, now: float) -> None:
         """The step is in the journal."""
         run.left -= 1
-        done = self._serve(now, self._costs.postgres_step)
+        done = self._serve(now, self._costs.postgres_step + self._costs.temporal_step)
         self._later(done, "ask" if run.left > 0 else "end", run, run.life)
 
     def _end(self, run: Run) -> None:
@@ -368,7 +370,7 @@ def need(runs_a_day: float, peak: float, work: Work, costs: Costs, parallel: int
         rate * stays,
         max(2, math.ceil(max(rate * stays / parallel, rate * cpu) / FULL)),  # two, so that one may die
         rate * cpu,
-        rate * costs.temporal_run,
+        rate * (costs.temporal_run + steps * costs.temporal_step),
         rate * (costs.postgres_run + steps * costs.postgres_step),
         rate * steps * costs.commits_step,
         60 * rate * work.tokens,
@@ -454,6 +456,7 @@ def costs_of(measured: dict[str, Any]) -> Costs:
         worker_run=run["worker"],
         worker_step=step["worker"],
         temporal_run=run["temporal"],
+        temporal_step=step["temporal"],
         postgres_run=run["postgres"],
         postgres_step=step["postgres"],
         submitter_run=run["submitter"],

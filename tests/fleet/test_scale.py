@@ -30,6 +30,7 @@ FREE = scale.Costs(
     worker_run=0.0,
     worker_step=0.0,
     temporal_run=0.0,
+    temporal_step=0.0,
     postgres_run=0.0,
     postgres_step=0.0,
     submitter_run=0.0,
@@ -122,7 +123,7 @@ def test_two_cores_shared_with_the_servers_do_twice_as_much_where_processors_are
         scale.Simulation(scale.Fleet(count, 20, tuple(range(count))), costs, lambda: 0.0).run([(0.0, 20)] * 200)
         for count in (1, 2)
     )
-    cpu = costs.worker_run + costs.servers_run + 20 * (costs.worker_step + costs.postgres_step)
+    cpu = costs.worker_run + costs.servers_run + 20 * (costs.worker_step + costs.postgres_step + costs.temporal_step)
     assert one.lasted == pytest.approx(200 * cpu, rel=0.02)
     assert one.lasted / two.lasted == pytest.approx(2.0, rel=0.1)
 
