@@ -36,7 +36,7 @@ class Costs(NamedTuple):
     worker_step: float = 0.0003
     temporal_run: float = 0.018
     temporal_step: float = 0.0002
-    """It is seen where replies take no time; with slow ones it is heartbeats, one each five seconds."""
+    """As fitted to runs whose replies take no time. Why it grows with steps was not looked into."""
     postgres_run: float = 0.002
     postgres_step: float = 0.0001
     submitter_run: float = 0.0015
