@@ -289,7 +289,7 @@ class Day(NamedTuple):
     def rate(self, at: float) -> float:
         """Runs a second."""
         power = self._power
-        mean = math.comb(2 * power, power) / 4**power
+        mean: float = math.comb(2 * power, power) / 4**power
         least = (1 - self.peak * mean) / (1 - mean)
         hill = float((0.5 - 0.5 * math.cos(2 * math.pi * at / DAY_S)) ** power)
         return self.runs / DAY_S * (least + (self.peak - least) * hill)
