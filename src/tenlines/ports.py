@@ -596,7 +596,7 @@ class Order(msgspec.Struct, frozen=True):
     limits: Limits | None = None
     """The limits that hold from now on; None for those that it has."""
     careful: bool = False
-    """Workers died under it: one worker has one such run of a lane at a time, and only for a few steps. So it shows
+    """Workers died under it: one worker has one such run at a time, and only for a few steps. So it shows
     whether it was the run."""
 
     @property

@@ -27,6 +27,8 @@ BEAT_S = 1.0
 """How often a worker shows that it is alive and at work."""
 SHORT_S = 10.0
 """A run that sleeps for no longer than this is kept."""
+SETTLE_S = 0.5
+"""So long a run under suspicion waits, so that it is known to be under way should it end its worker at once."""
 CAREFUL_STEPS = 3
 """After so many steps a run that was under suspicion is out of it."""
 STRETCH_S = 300.0
@@ -89,6 +91,8 @@ async def advance(agent: Agent, order: Order, beat: Beat, stretch: Stretch) -> H
     state, first = parts.machine.state, parts.machine.state.seq + 1
     stretch.begin(state, order)
     beat(state.account.steps)
+    if order.careful:
+        await agent.clock.sleep(SETTLE_S)
     async with beating(beat, lambda: state.account.steps):
         result = await aio.drive(parts)
     if result.status == "journal_error":

@@ -91,6 +91,7 @@ class Worker:
         self._agents: dict[int, Agent] = {}
         self._leaving: tuple[asyncio.Task[object], ...] = ()
         self._at_work: dict[str, _AtWork] = {}
+        self._careful = asyncio.Lock()  # of all lanes together, one at a time
 
     @property
     def under_way(self) -> dict[str, Order]:
@@ -152,9 +153,9 @@ class Worker:
         return handback
 
     async def _within_limits(self, order: Order, beat: Beat, stretch: Stretch) -> Handback:
-        agent, place = self._agent(order.lane), self._limits.places.of(self._fleet.queue(order.queue))
+        agent = self._agent(order.lane)
         async with AsyncExitStack() as held:
-            waiting = asyncio.ensure_future(held.enter_async_context(place))
+            waiting = asyncio.ensure_future(self._admit(order, held))
             async with beating(beat, lambda: -1):
                 await asyncio.wait({waiting, *self._leaving}, return_when=asyncio.FIRST_COMPLETED)
             if not waiting.done():
@@ -163,6 +164,12 @@ class Worker:
                 return Handback("left")
             waiting.result()
             return await advance(agent, order, beat, stretch)
+
+    async def _admit(self, order: Order, held: AsyncExitStack) -> None:
+        """Wait for what a run needs before it is gone on with."""
+        if order.careful:
+            await held.enter_async_context(self._careful)
+        await held.enter_async_context(self._limits.places.of(self._fleet.queue(order.queue)))
 
     async def set_aside(self, order: Order, reason: str) -> None:
         """End a run that costs too many workers their lives."""
