@@ -350,9 +350,10 @@ class Agent:
             RunNotFound: The journal has no such run.
             RunStopped: As in `run`.
         """
-        async for _ in self.watch(run_id):
+        machine = Machine()
+        async for _ in follow(self.journal, run_id, self.clock, machine):
             pass
-        machine, tools = await in_thread(partial(self._reopened, run_id))
+        tools = self._tools_of(machine, machine.state.settings.read_results)
         result, read = machine.result(), reader_of(tools)
         if result.answer is not None and read is not None:
             result = msgspec.structs.replace(result, output=read(result.answer))

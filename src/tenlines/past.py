@@ -13,8 +13,8 @@ from tenlines.core.context import Compaction
 from tenlines.core.events import AnyEvent, CallReturned, RunStarted, Settings, ToolSpec
 from tenlines.core.limits import Counting
 from tenlines.core.machine import Machine
-from tenlines.core.result import pending_calls
-from tenlines.core.state import Phase
+from tenlines.core.result import paused_calls, pending_calls
+from tenlines.core.state import Phase, State
 from tenlines.core.transcript import Message, estimate_tokens, text_of
 from tenlines.counting import first_count
 from tenlines.drivers.recorder import machine_of
@@ -141,16 +141,22 @@ FIRST_LOOK_S, LONGEST_LOOK_S = 0.05, 1.0
 """Seconds between two looks at a run that others work on: short where much happens, longer where nothing does."""
 
 
-async def follow(journal: Journal, run_id: str, clock: Clock) -> AsyncIterator[AnyEvent]:
+async def follow(
+    journal: Journal, run_id: str, clock: Clock, machine: Machine | None = None
+) -> AsyncIterator[AnyEvent]:
     """The events of a run, those that are there and those that come, until nobody works on it any more: it has ended,
-    or people have to decide first."""
-    machine, pause = Machine(), FIRST_LOOK_S
+    or people have to decide first.
+
+    Args:
+        machine: A new one, which is told each event before it is passed on.
+    """
+    machine, pause = machine or Machine(), FIRST_LOOK_S
     while True:
         for event in await in_thread(partial(_since, journal, run_id, machine.state.seq + 1)):
             machine.apply(event)
             pause = FIRST_LOOK_S
             yield event
-        if machine.state.phase is Phase.ENDED and not _is_decided(machine):
+        if machine.state.phase is Phase.ENDED and not _is_decided(machine.state):
             return
         await clock.sleep(pause)
         pause = min(LONGEST_LOOK_S, 1.5 * pause)
@@ -160,8 +166,7 @@ def _since(journal: Journal, run_id: str, seq: int) -> list[AnyEvent]:
     return list(journal.read(run_id, seq))
 
 
-def _is_decided(machine: Machine) -> bool:
+def _is_decided(state: State) -> bool:
     """Whether a run that paused for people is about to go on: they have said all that it waits for."""
-    state = machine.state
     is_paused = state.exchange is not None and state.ended is not None and state.ended.status == "awaiting_approval"
-    return is_paused and not pending_calls(state) and not machine.result().paused
+    return is_paused and not pending_calls(state) and not paused_calls(state)

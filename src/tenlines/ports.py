@@ -569,6 +569,20 @@ class Observer(Protocol):
 # --- the engine of a fleet ------------------------------------------------------------------------------
 
 
+HEARTBEAT_S = 15.0
+"""Silence after which a worker counts as dead, and others take its runs up."""
+
+
+def check_queue(name: str) -> None:
+    """Raise where a queue cannot be called so.
+
+    Raises:
+        ConfigError: It has no name, or one with a slash, which parts a lane.
+    """
+    if not name.strip() or "/" in name:
+        raise ConfigError(f"{name!r} is no name of a queue: give it one, without /")
+
+
 class Lane(NamedTuple):
     """Where runs of one version of one agent wait for a worker that has it."""
 
@@ -576,8 +590,13 @@ class Lane(NamedTuple):
     agent: str
     version: str = ""
 
+    @property
+    def who(self) -> str:
+        """The agent with its version, where it has one: `support@2`."""
+        return self.agent + f"@{self.version}" * bool(self.version)
+
     def __str__(self) -> str:
-        return f"{self.queue}/{self.agent}" + f"@{self.version}" * bool(self.version)
+        return f"{self.queue}/{self.who}"
 
 
 class Order(msgspec.Struct, frozen=True):
@@ -610,8 +629,7 @@ class Order(msgspec.Struct, frozen=True):
         Raises:
             ConfigError: The message says what does not fit.
         """
-        if not self.queue.strip() or "/" in self.queue:
-            raise ConfigError(f"{self.queue!r} is no name of a queue: give it one, without /")
+        check_queue(self.queue)
         if self.priority not in range(1, 6):
             raise ConfigError(f"the priority is {self.priority}: it goes from 1, the soonest, to 5")
         if not 0.0 <= self.delay_s < float("inf"):

@@ -223,13 +223,12 @@ def main(load: Load) -> None:
     submitting = forked(lambda: submit(load))
     havoc = Havoc(load)
     havoc.rage()
-    raged_s = time.monotonic() - began
     waiting = forked(lambda: wait_for_all(load, began + load.longest_s))
     os.waitpid(waiting, 0)
     through_s = time.monotonic() - began
     os.kill(submitting, signal.SIGKILL)  # if it has not ended long ago
     os.waitpid(submitting, 0)
-    say(drained=havoc.drain(), seconds=through_s, raged=raged_s, lives=havoc.counts)
+    say(drained=havoc.drain(), seconds=through_s, lives=havoc.counts)
     os.waitpid(forked(lambda: judge(load)), 0)
 
 

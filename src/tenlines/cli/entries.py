@@ -6,7 +6,6 @@ import logging
 import time
 from typing import TYPE_CHECKING, NamedTuple, TextIO
 
-from tenlines.cli.fleets import version_words
 from tenlines.cli.moves import command
 from tenlines.cli.screen import json_line
 from tenlines.ports import Clock
@@ -101,7 +100,7 @@ def entry_of(turn: Turn, journal: str | None) -> Entry | None:
             again = command("submit", [], journal, "--again", order.run_id)
             return Entry("set aside", f"{turn.why}; to put it back: {again}", True, order, "cancelled")
         case "submitted":
-            return Entry("submitted", f"submitted for {version_words(order.agent, order.version)}", False, order)
+            return Entry("submitted", f"submitted for {order.lane.who}", False, order)
         case _:
             return None
 
@@ -109,7 +108,7 @@ def entry_of(turn: Turn, journal: str | None) -> Entry | None:
 def _handed_back(order: Order, back: Handback, journal: str | None) -> Entry | None:
     match back.why:
         case "ended":
-            who = version_words(order.agent, order.version)
+            who = order.lane.who
             return Entry("ended", f"{back.status}, {who}", False, order, back.status)
         case "paused":
             waits = f"waits for a decision: {command('pending', [order.run_id], journal)}"

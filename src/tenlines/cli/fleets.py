@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
-from tenlines.errors import ConfigError, MissingExtra
+from tenlines.errors import ConfigError
+from tenlines.ports import HEARTBEAT_S
 
 if TYPE_CHECKING:
     from tenlines.fleet import Fleet
@@ -40,7 +41,6 @@ Address: TypeAlias = Annotated[
 Namespace: TypeAlias = Annotated[
     str | None, typer.Option("--namespace", metavar="NAME", help="Of Temporal. [what its settings say, or default]")
 ]
-HEARTBEAT_S = 15.0
 
 
 # --- agents -------------------------------------------------------------------------------------------
@@ -76,11 +76,6 @@ def load_fleet(files: Sequence[str] | None) -> Fleet:
     return fleet
 
 
-def version_words(agent: str, version: str) -> str:
-    """An agent with its version, where it has one: `support@2`."""
-    return agent + f"@{version}" * bool(version)
-
-
 # --- the engine ---------------------------------------------------------------------------------------
 
 
@@ -107,12 +102,9 @@ def engine_at(address: str | None, namespace: str | None, heartbeat_s: float = H
         ConfigError: It is no address.
         MissingExtra: The SDK is not installed.
     """
-    where = named_engine(address)
-    try:
-        from tenlines.fleet.temporal import Temporal
-    except ImportError as error:
-        raise MissingExtra("a fleet on Temporal", "fleet") from error
-    return Temporal(where, namespace=namespace, heartbeat_s=heartbeat_s)
+    from tenlines.fleet.temporal import Temporal
+
+    return Temporal(named_engine(address), namespace=namespace, heartbeat_s=heartbeat_s)
 
 
 def is_engine_named(address: str | None) -> bool:
@@ -123,9 +115,8 @@ def is_engine_named(address: str | None) -> bool:
 def no_worker(lane: Lane) -> str:
     """What is said where nobody takes the runs of a lane."""
     queue = f" --queue {lane.queue}" if lane.queue != "default" else ""
-    who = version_words(lane.agent, lane.version)
     return (
-        f"no worker takes the runs of {who} in the queue {lane.queue} at the moment; "
+        f"no worker takes the runs of {lane.who} in the queue {lane.queue} at the moment; "
         f"start one: tenlines worker --app FILE.py{queue}"
     )
 

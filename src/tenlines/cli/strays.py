@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection
 
-from tenlines.cli.fleets import lane_of, version_words
+from tenlines.cli.fleets import lane_of
 from tenlines.drivers.threads import in_thread
 from tenlines.errors import JournalError
 from tenlines.ports import Engine, Journal, Lane
@@ -66,11 +66,11 @@ class Strays:
 
     def _words(self, lane: Lane, number: int, others: int) -> str:
         waits = f"{count(number, 'run')} wait{'s' * (number == 1)}"
-        who = version_words(lane.agent, lane.version)
+        who = lane.who
         if lane in {one._replace(queue=lane.queue) for one in self._lanes}:
             queues = ", ".join(dict.fromkeys(one.queue for one in self._lanes))
             return f"{waits} for {who} in the queue {lane.queue}, which no worker takes (this one takes {queues})"
-        here = dict.fromkeys(version_words(*one[1:]) for one in self._lanes if one.agent == lane.agent)
+        here = dict.fromkeys(one.who for one in self._lanes if one.agent == lane.agent)
         has = f" (it has {', '.join(here)})" if here else ""
         elsewhere = f"; {count(others, 'other worker')} ha{'s' if others == 1 else 've'} it" if others else ""
         return f"{waits} for {who}, which this worker does not have{has}{elsewhere}"

@@ -12,6 +12,7 @@ import typer
 from tenlines.cli import fleets
 from tenlines.cli import options as opt
 from tenlines.errors import ConfigError, EngineError
+from tenlines.ports import HEARTBEAT_S
 
 if TYPE_CHECKING:
     from tenlines.core.state import State
@@ -98,7 +99,7 @@ def submit(
     wait: Wait = False,
     temporal: fleets.Address = None,
     namespace: fleets.Namespace = None,
-    heartbeat: Heartbeat = fleets.HEARTBEAT_S,
+    heartbeat: Heartbeat = HEARTBEAT_S,
     journal: opt.JournalName = None,
     json: Json = False,
     quiet: opt.Quiet = False,

@@ -15,6 +15,7 @@ from tenlines.cli import fleets, telemetry
 from tenlines.cli import leave as end_process
 from tenlines.cli import options as opt
 from tenlines.errors import ConfigError
+from tenlines.ports import HEARTBEAT_S
 from tenlines.trace.words import count
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def worker(
     queue: Queues = None,
     parallel: Parallel = 20,
     grace: Grace = 30.0,
-    heartbeat: Heartbeat = fleets.HEARTBEAT_S,
+    heartbeat: Heartbeat = HEARTBEAT_S,
     dev: Dev = False,
     metrics: MetricsAt = None,
     otel: telemetry.Otel = False,
@@ -198,7 +199,7 @@ def head_of(setup: Setup, place: str, url: str) -> tuple[dict[str, object], list
     from tenlines.cli.served import shareable
 
     fleet = setup.fleet
-    agents = [fleets.version_words(*lane[1:]) for lane in fleet.lanes(["default"])]
+    agents = [lane.who for lane in fleet.lanes(["default"])]
     facts: dict[str, object] = {
         "pid": os.getpid(),
         "agents": agents,

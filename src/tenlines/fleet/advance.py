@@ -168,9 +168,9 @@ def standing(journal: Journal, state: State, now: float) -> Handback:
 
 def is_news(journal: Journal, state: State) -> bool:
     """Whether something was decided or said since a run paused: about it, or about a run under its calls."""
-    under = {one.run_id for paused in paused_calls(state) for one in paused.waiting}
     if _was_heard_of(journal, state):
         return True
+    under = {one.run_id for paused in paused_calls(state) for one in paused.waiting}
     return any(_was_heard_of(journal, machine_of(journal, run_id).state) for run_id in under)
 
 

@@ -10,6 +10,7 @@ from typing import Protocol
 import msgspec
 
 from tenlines.errors import ConfigError
+from tenlines.ports import check_queue
 
 
 class Queue(msgspec.Struct, frozen=True):
@@ -24,8 +25,7 @@ class Queue(msgspec.Struct, frozen=True):
     """Runs of it that are worked on at once in the whole fleet. None: as many as the workers take."""
 
     def __post_init__(self) -> None:
-        if not self.name.strip() or "/" in self.name:
-            raise ConfigError(f"{self.name!r} is no name of a queue: give it one, without /")
+        check_queue(self.name)
         if self.at_once is not None and (not isinstance(self.at_once, int) or self.at_once < 1):
             raise ConfigError(
                 f"Queue({self.name!r}): at_once must be a whole number from 1 up, or None for no limit; got "

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from tenlines.agent import Agent
 from tenlines.drivers.callers import outermost
 from tenlines.drivers.threads import in_thread
-from tenlines.errors import ConfigError, JournalError, RunNotFound, TenlinesError
+from tenlines.errors import ConfigError, RunNotFound, TenlinesError
 from tenlines.fleet.advance import Stretch, advance, beating, set_aside
 from tenlines.fleet.fleet import Fleet
 from tenlines.fleet.pacing import Pace, Paced
@@ -226,4 +226,4 @@ class Worker:
 
 
 def _in_words(error: BaseException) -> str:
-    return str(error) if isinstance(error, TenlinesError | JournalError) else f"{type(error).__name__}: {error}"
+    return str(error) if isinstance(error, TenlinesError) else f"{type(error).__name__}: {error}"

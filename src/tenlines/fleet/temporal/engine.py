@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from tenlines.errors import EngineError, MissingExtra
-from tenlines.ports import Crew, Handback, Lane, News, Order, SystemClock, Timetable
+from tenlines.ports import HEARTBEAT_S, Crew, Handback, Lane, News, Order, SystemClock, Timetable
 
 try:
     from temporalio import activity
@@ -46,8 +46,6 @@ try:
 except ImportError as error:
     raise MissingExtra("a fleet on Temporal", "fleet") from error
 
-HEARTBEAT_S = 15.0
-"""Silence after which a worker counts as dead, and others take its runs up."""
 PREFIX = "tenlines-"
 CONNECT_S, CALL_S = 5.0, 10.0
 ALIVE = KeepAliveConfig(interval_millis=10_000, timeout_millis=5_000)
@@ -208,7 +206,6 @@ class Temporal:
             workflow_task_poller_behavior=POLLERS,
             activity_task_poller_behavior=ONE_POLLER if is_careful else POLLERS,
             max_heartbeat_throttle_interval=timedelta(seconds=THROTTLE_S),
-            default_heartbeat_throttle_interval=timedelta(seconds=THROTTLE_S),
             graceful_shutdown_timeout=timedelta(days=1),
         )
 
