@@ -25,7 +25,7 @@ KEPT_S = 5.0
 """So long after it was taken, a place goes on from run to run within a process; then others may have it."""
 WATCH_S = 1.0
 """How often a process that holds places looks whether it still does."""
-SETTLE_S = 3.0
+SETTLE_S = 5.0
 """How long after a loss of the places no new ones are taken, so that all processes have theirs again first."""
 
 _END_THE_OLD = """
